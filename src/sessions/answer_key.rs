@@ -5,14 +5,13 @@ use sha2::{Digest, Sha256};
 use super::SessionError;
 use plexus_protocol::{Answer, DeviceId, Receipt};
 
-/// The idempotency key of an answer: belongs to one device and stands for one answer to one request.
+/// The idempotency key of an answer. It belongs to one device and stands for one answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AnswerKey {
     key: String,
     by: DeviceId,
     answer: String,
-    /// Digest of the answer without typed text. For secret requests only this one is stored: a digest of the text could be
-    /// guessed.
+    /// Digest of the answer without typed text. Of secret requests only this digest is stored: a digest of the text could be guessed.
     untyped: String,
 }
 
@@ -20,13 +19,13 @@ pub(super) struct AnswerKey {
 const UNTYPED: char = '-';
 
 impl AnswerKey {
-    /// `key`: visible ASCII characters.
+    /// Makes the key of an answer. `key`: visible ASCII characters.
     pub(super) fn new(key: String, by: DeviceId, answer: &Answer) -> Self {
         let untyped = Answer { value: answer.value.as_ref().map(|_| None), answers: None, ..answer.clone() };
         Self { key, by, answer: digest(answer), untyped: digest(&untyped) }
     }
 
-    /// The key in the form in which it is stored with the request.
+    /// Returns the form of the key that is stored with the request.
     pub(super) fn row(&self, secret: bool) -> String {
         let Self { key, by, answer, untyped } = self;
         if secret { format!("{key} {by} {UNTYPED}{untyped}") } else { format!("{key} {by} {answer}") }

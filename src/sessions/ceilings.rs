@@ -1,8 +1,8 @@
-//! Ceilings of what agents spend: what is set, what this day has spent, and which session asks about it. What a session does about it
-//! is decided in `state/ceilings`.
+//! Ceilings of what agents may spend: their values, what was spent today, and which session asks about it. The reaction of a session is
+//! decided in `state/ceilings`.
 //!
-//! Answers are stored with the session that they were given in, in the same commit as the receipt; the book of a new gateway collects
-//! them again. Of a session that is deleted they are gone with the gateway: the next one asks once more.
+//! An answer is stored with the session in which it was given, in the same commit as the receipt; the book of a new gateway collects the
+//! answers again. The answers of a deleted session are lost when the gateway stops: the next gateway asks once more.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,44 +22,44 @@ use super::SessionError;
 use plexus_auth::write_private;
 use plexus_clock::WallClock;
 
-/// Most sessions with a ceiling of their own; one more is refused.
+/// Maximum number of sessions with a ceiling of their own; one more is refused.
 pub const OWN_CEILINGS_MAX: usize = 1000;
-/// The file of the state folder that keeps what was set.
+/// The file in the state folder that stores the ceilings.
 const FILE: &str = "ceilings.json";
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// An answer to the day's ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct DayAnswer {
-    /// The day.
+    /// The number of the day.
     pub(super) day: i64,
     pub(super) at: Timestamp,
     /// The spending at the time of the answer.
     pub(super) allowed: Spending,
-    /// `true` if it was said to stop.
+    /// `true` if the answer was to stop.
     pub(super) stopped: bool,
 }
 
-/// The facts that sessions decide by; replaced as a whole.
+/// The facts on which sessions base decisions; replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CeilingFacts {
-    /// The ceilings that count.
+    /// The effective ceiling of a day.
     pub(super) day_ceiling: Ceiling,
     pub(super) session_ceiling: Ceiling,
     pub(super) own: Arc<BTreeMap<SessionId, Ceiling>>,
-    /// The number of the day, and when it ends.
+    /// The number of the day, and the time when it ends.
     pub(super) day: i64,
     pub(super) day_ends: Timestamp,
-    /// The spending of today.
+    /// The spending so far today.
     pub(super) spent: Spending,
     /// The last answer of today.
     pub(super) answer: Option<DayAnswer>,
-    /// The session that asks about today's ceiling, or is about to.
+    /// The session that asks about today's ceiling, or is going to.
     pub(super) asker: Option<SessionId>,
 }
 
 impl CeilingFacts {
-    /// The ceiling of a session.
+    /// Returns the ceiling of a session.
     pub(super) fn of_session(&self, id: &SessionId) -> &Ceiling {
         self.own.get(id).unwrap_or(&self.session_ceiling)
     }
@@ -69,12 +69,12 @@ impl CeilingFacts {
         self.day_ceiling.is_none() && self.session_ceiling.is_none() && self.own.is_empty()
     }
 
-    /// Returns the spending when somebody last allowed today to continue.
+    /// Returns the spending at the time when a user last allowed today to continue.
     pub(super) fn allowed(&self) -> Spending {
         self.answer.as_ref().map(|answer| answer.allowed.clone()).unwrap_or_default()
     }
 
-    /// Returns whether somebody said to stop today.
+    /// Returns whether a user chose to stop today.
     pub(super) fn stopped(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| answer.stopped)
     }
@@ -90,17 +90,17 @@ impl CeilingFacts {
     }
 }
 
-/// The gateway's ceilings. One value, shared by all sessions.
+/// The gateway's ceilings: one value, shared by all sessions.
 pub struct CeilingBook {
     /// Held while the facts change.
     changing: Mutex<()>,
     facts: ArcSwap<CeilingFacts>,
     settings: Mutex<(ConfiguredCeilings, CeilingSettings)>,
-    /// The path of the settings; none in tests.
+    /// The path of the file with the ceilings; `None` in tests.
     file: Mutex<Option<PathBuf>>,
-    /// The clock that days are counted by: a step that nobody confirmed begins no day.
+    /// The clock that defines days: an unconfirmed step of it begins no day.
     clock: Arc<WallClock>,
-    /// Counts what may let prompts go, or makes another session ask.
+    /// A counter of the changes that may release prompts, or make another session ask.
     changes: watch::Sender<u64>,
 }
 
@@ -118,12 +118,12 @@ impl Default for CeilingBook {
 }
 
 impl CeilingBook {
-    /// The clock that days are counted by.
+    /// Returns the clock that defines days.
     pub(super) const fn clock(&self) -> &Arc<WallClock> {
         &self.clock
     }
 
-    /// Returns the present facts. A day that is over makes place for the next one.
+    /// Returns the current facts. Begins a new day if the last one has ended.
     pub(super) fn facts(&self, now: Timestamp) -> Arc<CeilingFacts> {
         let (facts, now) = (self.facts.load_full(), self.clock.steady(now));
         if now < facts.day_ends {
@@ -138,12 +138,12 @@ impl CeilingBook {
         self.facts.load_full()
     }
 
-    /// Told of every change that may matter to prompts that wait.
+    /// Returns a watch that is notified of every change that may matter to waiting prompts.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Changes the facts; tells sessions if that changes what they may do.
+    /// Changes the facts; notifies sessions if that changes what they may do.
     fn change(&self, change: impl FnOnce(&mut CeilingFacts)) {
         let _changing = self.changing.lock();
         let before = self.facts.load_full();
@@ -161,7 +161,7 @@ impl CeilingBook {
         }
     }
 
-    /// Reads what was spent today, at the start of a gateway, and when its clock is trusted again.
+    /// Reads what was spent today, when a gateway starts and when its clock is trusted again.
     pub(super) fn begin(&self, store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
         let now = self.clock.steady(now);
         let (_, ends) = day_at(now);
@@ -174,7 +174,7 @@ impl CeilingBook {
         Ok(())
     }
 
-    /// Begins a day of which this was spent already.
+    /// Begins a day of which `spent` was spent already.
     pub(super) fn begin_with(&self, spent: Spending, now: Timestamp) {
         self.change(|facts| {
             facts.begin_day(day_at(now));
@@ -182,7 +182,7 @@ impl CeilingBook {
         });
     }
 
-    /// A session spent this, and it is stored.
+    /// Adds what a session spent, once it is stored.
     pub(super) fn add<'s>(&self, spent: impl Iterator<Item = &'s Spending>, now: Timestamp) {
         let spent: Vec<&Spending> = spent.collect();
         if spent.is_empty() {
@@ -192,7 +192,7 @@ impl CeilingBook {
         self.change(|facts| spent.into_iter().for_each(|one| facts.spent.add(one)));
     }
 
-    /// Takes what somebody said about today, as it is stored with a session; the latest counts.
+    /// Records an answer about today, as it is stored with a session; the latest one counts.
     pub(super) fn answered(&self, answer: &DayAnswer) {
         let newer = |facts: &CeilingFacts| {
             answer.day == facts.day && facts.answer.as_ref().is_none_or(|known| known.at < answer.at)
@@ -206,7 +206,7 @@ impl CeilingBook {
         }
     }
 
-    /// Makes the session the one that asks about today, unless another one does; whether it is.
+    /// Makes the session the one that asks about today, unless another one does. Returns whether it is.
     pub(super) fn claim(&self, session: &SessionId) -> bool {
         if self.facts.load().asker.is_none() {
             self.change(|facts| {
@@ -216,7 +216,7 @@ impl CeilingBook {
         self.facts.load().asker.as_ref() == Some(session)
     }
 
-    /// The session does not ask about today, or no longer.
+    /// Records that the session does not ask about today, or no longer does.
     pub(super) fn release(&self, session: &SessionId) {
         if self.facts.load().asker.as_ref() == Some(session) {
             self.change(|facts| {
@@ -238,7 +238,7 @@ impl CeilingBook {
     }
 }
 
-/// The day's number by the clock of this machine, and when the day ends.
+/// Returns the day's number by the clock of this machine, and the time when the day ends.
 fn day_at(now: Timestamp) -> (i64, Timestamp) {
     let zoned = zoned(now);
     let day = zoned
@@ -263,7 +263,7 @@ fn zoned(at: Timestamp) -> Option<jiff::ZonedDateTime> {
     Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned_datetime(TimeZone::system()))
 }
 
-/// The reason why the ceilings that were set cannot be read.
+/// The reason why the file of ceilings cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{path} cannot be read, and it says what agents may spend: {why}; mend it, or delete it for the ceilings of the configuration"
@@ -274,10 +274,11 @@ pub struct CeilingFileError {
 }
 
 impl CeilingBook {
-    /// The ceilings of the configuration, and those that were set in an earlier gateway, which are kept in the state folder.
+    /// Opens the book with the ceilings of the configuration, and those that were set in an earlier gateway, which the state folder
+    /// stores.
     ///
     /// # Errors
-    /// [`CeilingFileError`]: they cannot be read. A gateway without the ceilings that somebody set must not start.
+    /// [`CeilingFileError`]: the file cannot be read. A gateway without the ceilings that a user set must not start.
     pub fn open(home: &Path, configured: ConfiguredCeilings, clock: Arc<WallClock>) -> Result<Self, CeilingFileError> {
         let path = home.join(FILE);
         let set = match std::fs::read(&path) {
@@ -291,7 +292,7 @@ impl CeilingBook {
         Ok(book)
     }
 
-    /// The ceilings, and what counts towards the one of today.
+    /// Returns the ceilings, and what counts towards the one of today.
     pub(super) fn view(&self, now: Timestamp) -> CeilingsView {
         let (configured, set) = self.settings.lock().clone();
         let facts = self.facts(now);
@@ -306,9 +307,9 @@ impl CeilingBook {
         }
     }
 
-    /// Sets ceilings in place of those set before, and keeps them in the file. Blocks.
+    /// Sets ceilings in place of the earlier ones, and writes them to the file. Blocks.
     pub(super) fn replace(&self, settings: CeilingSettings) -> Result<(), SessionError> {
-        // Held while writing: the file and the memory say the same.
+        // Held while writing, so that the file and the memory agree.
         let file = self.file.lock();
         if let Some(path) = &*file {
             write_private(path, &serde_json::to_vec_pretty(&settings).unwrap_or_default())
@@ -320,7 +321,7 @@ impl CeilingBook {
     }
 }
 
-/// Checks settings that somebody sent.
+/// Checks settings that a client sent.
 pub(super) fn checked(settings: CeilingSettings) -> Result<CeilingSettings, String> {
     if settings.sessions.len() > OWN_CEILINGS_MAX {
         return Err(format!("at most {OWN_CEILINGS_MAX} sessions may have a ceiling of their own"));

@@ -1,5 +1,5 @@
-//! The changes of sessions: when their folders are looked at, and what clients see of it. The folders themselves are the business of
-//! `plexus_workspace`.
+//! The changes of sessions: when their folders are scanned, and which changes clients see. `plexus_workspace` handles the folders
+//! themselves.
 
 mod noting;
 mod review;
@@ -25,17 +25,18 @@ use plexus_workspace::{
 pub use review::ReviewComment;
 pub use view::ChangesError;
 
-/// Time for which the diffs of single files share a look; a list always looks.
+/// Time for which the diffs of single files share a scan; a list always scans.
 const FRESH: Duration = Duration::from_millis(700);
-/// Folders whose stores stay open; beyond it those that nobody uses are closed.
+/// Maximum number of folders whose stores stay open; beyond it unused ones are closed.
 const OPEN_FOLDERS: usize = 16;
-/// Calls on one folder at a time; others wait. A file system that hangs keeps this many threads for each of its folders.
+/// Maximum number of concurrent calls on one folder; others wait. A file system that hangs blocks this many threads for each of its
+/// folders.
 const CALLS: usize = 8;
-/// Time that a caller waits for its answer, before it gets [`ChangesError::Slow`].
+/// Maximum time that a caller waits for its result, before it gets [`ChangesError::Slow`].
 const WAIT: Duration = Duration::from_secs(20);
-/// Time for which a folder that is too large to look at is left alone; until then, its list says so again.
+/// Time for which a folder that is too large to scan is not scanned again; until then, its list reports the same error.
 const LEFT_ALONE: Duration = Duration::from_secs(30 * 60);
-/// Time after which the store of a folder in use is packed again.
+/// Time after which the store of an open folder is packed again.
 const MAINTAINED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The stores of the folders that sessions work in.
@@ -43,19 +44,19 @@ const MAINTAINED: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Changes {
     stores: OnceLock<Arc<FolderStores>>,
     folders: dashmap::DashMap<String, Arc<OpenFolder>>,
-    /// A session without an entry was deleted, or was never prompted.
+    /// The states of sessions by identifier. A session without an entry was deleted, or was never prompted.
     turns: dashmap::DashMap<SessionId, Arc<SessionTurn>>,
-    /// Looks of prompts whose runs have not begun.
+    /// Scans for prompts whose runs have not begun.
     starts: Mutex<HashMap<SessionId, noting::StartLook>>,
     queued: Mutex<noting::QueuedPrompts>,
 }
 
-/// The noting of one session's moments.
+/// The state of recording one session's moments.
 #[derive(Default)]
 struct SessionTurn {
-    /// Held while a moment is noted, one at a time.
+    /// Held while a moment is recorded, one at a time.
     noting: Arc<tokio::sync::Mutex<()>>,
-    /// `true` if the agent sent anything in the run that is under way: its work may have begun.
+    /// `true` if the agent sent anything in the current run: its work may have begun.
     acted: AtomicBool,
 }
 
@@ -64,7 +65,7 @@ struct OpenFolder {
     calls: Arc<Semaphore>,
     store: Mutex<Option<Arc<FolderStore>>>,
     looked: Mutex<Option<(FolderLook, Instant)>>,
-    /// The end of a look that was too large, and its error.
+    /// The end of a scan of a folder that was too large, and its error.
     too_large: Mutex<Option<(WorkspaceError, Instant)>>,
     maintained: Mutex<Instant>,
 }
@@ -78,7 +79,7 @@ struct FolderCall {
 }
 
 impl FolderCall {
-    /// Opens the store. Blocks.
+    /// Opens the store of the folder. Blocks.
     fn store(&self) -> Result<Arc<FolderStore>, WorkspaceError> {
         let mut open = self.folder.store.lock();
         if let Some(store) = &*open {
@@ -90,7 +91,7 @@ impl FolderCall {
         Ok(store)
     }
 
-    /// Looks at the folder, if that was not done just now. Blocks.
+    /// Scans the folder, unless it was just scanned. Blocks.
     fn fresh_look(&self) -> Result<FolderLook, WorkspaceError> {
         let kept = self.folder.looked.lock().clone();
         match kept.filter(|(_, at)| at.elapsed() < FRESH) {
@@ -99,7 +100,7 @@ impl FolderCall {
         }
     }
 
-    /// Looks at the folder. Blocks.
+    /// Scans the folder. Blocks.
     fn look(&self) -> Result<FolderLook, WorkspaceError> {
         let too_large = self.folder.too_large.lock().clone();
         if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < LEFT_ALONE) {
@@ -138,7 +139,7 @@ impl Changes {
         Arc::clone(&self.folders.entry(cwd.to_owned()).or_insert_with(new))
     }
 
-    /// Does work on a folder, on a thread that may block.
+    /// Runs work on a folder on a thread that may block.
     fn start<T: Send + 'static>(
         self: &Arc<Self>,
         cwd: &str,
@@ -154,7 +155,8 @@ impl Changes {
         }
     }
 
-    /// As [`start`](Self::start), for a caller that waits [`WAIT`] at most. The work is done whole if the caller leaves.
+    /// Like [`start`](Self::start), for a caller that waits [`WAIT`] at most. The work is completed even if the caller does not wait for
+    /// it.
     async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         cwd: &str,
@@ -164,7 +166,7 @@ impl Changes {
         tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
     }
 
-    /// As [`work`](Self::work), after what happened in the session so far was noted.
+    /// Like [`work`](Self::work), after all earlier moments of the session were recorded.
     async fn of_session<T: Send + 'static>(
         self: &Arc<Self>,
         info: &SessionInfo,
@@ -179,7 +181,7 @@ impl Changes {
 
     /// Forgets a deleted session.
     pub(super) async fn forget(self: &Arc<Self>, session: &SessionId, cwd: &str) {
-        // Moments that wait for their turn are not noted any more.
+        // Moments that wait for their turn are no longer recorded.
         let turn = self.turns.remove(session).map(|(_, turn)| turn);
         let _noted = match turn {
             Some(turn) => tokio::time::timeout(WAIT, Arc::clone(&turn.noting).lock_owned()).await.ok(),
@@ -216,19 +218,19 @@ impl Changes {
     }
 }
 
-/// A digest of text, as 32 hexadecimal digits.
+/// Returns a digest of text, as 32 hexadecimal digits.
 fn digest_of(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text)[..16])
 }
 
 fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
     let mut view = view::empty(info);
-    // A person may have written to the folder just now. What is asked of single files afterwards shares this look.
+    // A user may just have written to the folder. Requests for single files afterwards share this scan.
     *call.folder.looked.lock() = None;
     let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_look()?)));
     let (found, look) = match found {
         Ok(found) => found,
-        // These are no failures: the list says what to do.
+        // These are no failures: the list contains the fix.
         Err(error) => {
             view.notes.push(view::note_of_error(&error).ok_or(error)?);
             view.rev = digest_of(&format!("{view:?}"));
@@ -282,9 +284,9 @@ pub struct UndoRequest {
     pub path: String,
     /// The digest of the change when it was shown.
     pub digest: String,
-    /// The number of one hunk; all of the file if absent.
+    /// The number of one hunk; the whole file if absent.
     pub hunk: Option<usize>,
-    /// `true` if running runs are no obstacle.
+    /// `true` if the undo is allowed while runs are in progress.
     pub during_run: bool,
 }
 
@@ -315,7 +317,7 @@ fn undo(
 }
 
 impl Changes {
-    /// Sets where the states of folders are kept. Later calls have no effect.
+    /// Sets where the states of folders are stored. Later calls have no effect.
     pub(super) fn keep_in(&self, stores: Arc<FolderStores>) {
         let _ = self.stores.set(stores);
     }
@@ -330,7 +332,7 @@ impl Changes {
         self.of_session(info, move |call| list(call, &session, run.as_ref())).await
     }
 
-    /// Makes the diff of one file.
+    /// Returns the diff of one file.
     pub(super) async fn file(
         self: &Arc<Self>,
         info: &Arc<SessionInfo>,
@@ -341,7 +343,7 @@ impl Changes {
         self.of_session(info, move |call| file(call, &session, &path, run.as_ref())).await
     }
 
-    /// Makes a patch of one file or of all.
+    /// Returns a patch of one file or of all.
     pub(super) async fn patch(
         self: &Arc<Self>,
         info: &Arc<SessionInfo>,
@@ -363,19 +365,19 @@ impl Changes {
         self.of_session(info, move |call| undo(call, &session, &request, &by)).await
     }
 
-    /// Lists the undone changes that can be brought back, newest first.
+    /// Lists the undone changes that can be restored, newest first.
     pub(super) async fn undone(self: &Arc<Self>, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
         let session = info.session_id.clone();
         let undone = move |call: &FolderCall| match call.store() {
             Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::kept_patch).collect()),
-            // Then nothing was undone, either.
+            // Without a store nothing was undone, either.
             Err(WorkspaceError::GitMissing(_) | WorkspaceError::Private) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         };
         self.of_session(info, undone).await
     }
 
-    /// Brings back an undone change.
+    /// Restores an undone change.
     pub(super) async fn redo(
         self: &Arc<Self>,
         info: &Arc<SessionInfo>,
@@ -390,7 +392,7 @@ impl Changes {
         self.of_session(info, redo).await
     }
 
-    /// Makes one prompt of comments on changed lines.
+    /// Makes one prompt from comments on changed lines.
     pub(super) async fn review_prompt(
         self: &Arc<Self>,
         info: &Arc<SessionInfo>,

@@ -1,5 +1,4 @@
-//! Calls of an agent to its client: files and terminals. They go to the device that opened the session; the router delivers
-//! them.
+//! Calls of an agent to its client: files and terminals. The router delivers them to the device that opened the session.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,9 +15,9 @@ use plexus_protocol::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
 pub struct SessionOwner {
     /// The device's identifier.
     pub device: DeviceId,
-    /// The program's own name (`clientInfo.name` of ACP's `initialize`); absent if the session was opened by another
-    /// protocol. All programs of this machine are one device: the name tells two editors apart. It is no proof of identity:
-    /// a program that claims another's name has the same device's token anyway.
+    /// The program's own name (`clientInfo.name` of ACP's `initialize`); absent if the session was opened by another protocol. All
+    /// programs of this machine are one device: the name distinguishes two editors. It is no proof of identity: a program that claims
+    /// another's name has the same device's token anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
 }
@@ -47,13 +46,13 @@ pub struct ClientCall {
 
 /// Delivers client calls to the owners of sessions.
 pub trait Clients: Send + Sync {
-    /// Sends a call to the session's owner and returns its reply. `None`: the owner is not connected, does not offer the
-    /// method, or may not prompt and approve (any more). Bounded in time. If the future is dropped, the client is told that
-    /// the call is cancelled.
+    /// Sends a call to the session's owner and returns its reply. `None`: the owner is not connected, does not offer the method, or may
+    /// not (or no longer) prompt and approve. Bounded in time. If the future is dropped, the client gets a notification that the call is
+    /// cancelled.
     fn ask(&self, call: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>>;
 }
 
-/// The reply of a client, and whose it is.
+/// The reply of a client, and the device that sent it.
 #[derive(Clone, Debug)]
 pub struct ClientCallReply {
     /// The device that replied.
@@ -74,7 +73,7 @@ pub struct ClientError {
 /// Finds a session and its owner by runtime and native id.
 type FindSession = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<(SessionId, SessionOwner)> + Send + Sync>;
 
-/// The way from runtimes to the clients of their sessions, once the router is set. Cheap to clone; clones share it.
+/// The channel from runtimes to the clients of their sessions, once the router is set. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
 pub struct ClientRouter {
     shared: Arc<OnceLock<(FindSession, Arc<dyn Clients>)>>,
@@ -92,7 +91,7 @@ impl ClientRouter {
         let _ = self.shared.set((find, clients));
     }
 
-    /// As [`Clients::ask`], for the session with this native id. `None` also if no device opened the session.
+    /// Like [`Clients::ask`], for the session with this native id. `None` also if no device opened the session.
     pub async fn ask(
         &self,
         runtime: &RuntimeId,

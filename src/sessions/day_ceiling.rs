@@ -4,8 +4,8 @@ use super::ceilings::CeilingBook;
 use super::state::SessionStateMachine;
 use plexus_protocol::Timestamp;
 
-/// Exchanges what a session and the book know: an answer given in the session reaches the book, and the facts of the book reach the
-/// session. Returns true if the session is the one that asks about today.
+/// Synchronizes a session and the book: an answer given in the session reaches the book, and the facts of the book reach the session.
+/// Returns `true` if the session is the one that asks about today.
 pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, now: Timestamp) -> bool {
     state.see_ceilings(book.facts(now));
     if let Some(answer) = state.day_answer() {
@@ -20,7 +20,7 @@ pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, n
     asks
 }
 
-/// Takes into the book what a session of an earlier gateway knows of today's ceiling: an answer given there, and an open question.
+/// Copies into the book what a session of an earlier gateway stored about today's ceiling: an answer given there, and an open question.
 pub(super) fn recall(book: &CeilingBook, state: &SessionStateMachine) {
     if let Some(answer) = state.day_answer() {
         book.answered(answer);

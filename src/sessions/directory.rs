@@ -61,11 +61,11 @@ use plexus_store::{ReadLimit, RequestQuery, SearchHit, SpendGroup, SpendQuery, S
 
 /// Limit of one read of events.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
-/// Longest title that a person gives, in characters; a longer one is refused.
+/// Maximum length of a title that a user gives, in characters; a longer one is refused.
 pub const TITLE_MAX: usize = 200;
-/// Attempts to reach a session whose task is just ending or starting.
+/// Maximum number of attempts to reach a session whose task is ending or starting.
 pub(super) const HANDOVER_TRIES: usize = 100;
-/// Pause between those attempts.
+/// Pause between these attempts.
 pub(super) const HANDOVER_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 /// All sessions and runtimes. Cheap to clone.
 #[derive(Clone)]
@@ -77,16 +77,16 @@ struct Shared {
     registry: Arc<Registry>,
     launcher: Arc<dyn Launcher>,
     rules: SessionRules,
-    /// Accounts for the content of queued prompts.
+    /// The ledger that accounts for the content of queued prompts.
     ledger: Arc<OnceLock<Ledger>>,
     tools: OnceLock<Arc<dyn AgentTools>>,
-    /// Conversations that are being opened, so that the same one is opened once.
+    /// Conversations that are being opened, so that the same one is opened only once.
     opening: Mutex<HashMap<(RuntimeId, String), OpenTurn>>,
     /// Held while a runtime is restarted: one restart at a time.
     restarting: tokio::sync::Mutex<()>,
     /// Sessions to reopen once their restarted runtime is ready.
     reopening: dashmap::DashSet<SessionId>,
-    /// The number of changes of runtimes' states.
+    /// A counter of the changes of runtimes' states.
     runtime_changes: watch::Sender<u64>,
     deleted: DeletedSessions,
     requests: DirectoryRequests,
@@ -100,23 +100,23 @@ struct Shared {
 
 /// The tools that the gateway gives to the agents of sessions.
 pub trait AgentTools: Send + Sync {
-    /// The MCP servers for the agent of a session that is being opened.
+    /// Returns the MCP servers for the agent of a session that is being opened.
     fn begin(&self, session: &SessionId) -> Vec<McpServer>;
-    /// The session's agent is gone.
+    /// Removes the tools of a session whose agent has ended.
     fn end(&self, session: &SessionId);
-    /// Only the agents of these sessions outlived an earlier gateway; they go on with the tools that they have.
+    /// Restores the tools of the agents that outlived an earlier gateway: those of these sessions, and no others.
     fn restore(&self, sessions: &[SessionId]);
 }
 
 /// Held while a conversation is opened. Holds the error if that failed, for those who wait for the same conversation.
 pub(super) type OpenTurn = Arc<tokio::sync::Mutex<Option<SessionError>>>;
 
-/// Time that events are kept.
+/// Rules for how long events are stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RetentionRules {
-    /// Greatest age of an event, in milliseconds.
+    /// Maximum age of an event, in milliseconds.
     pub max_age_ms: Option<u64>,
-    /// Most bytes of all events; the oldest are removed beyond it.
+    /// Maximum size of all events, in bytes; the oldest are removed beyond it.
     pub max_bytes: Option<u64>,
 }
 
@@ -129,12 +129,12 @@ pub struct OpenSession {
     pub cwd: Option<String>,
     /// The title; taken from the first prompt if absent.
     pub title: Option<String>,
-    /// A conversation that the runtime has already.
+    /// A conversation that the runtime stores already.
     pub native_id: Option<String>,
     /// The program that opens the session: see [`SessionOwner::program`].
     pub program: Option<String>,
-    /// MCP servers for the session's agent besides the gateway's own, in ACP's form. Not stored: a session that is opened again
-    /// goes on without them. The caller has checked that the client may name programs.
+    /// MCP servers for the session's agent besides the gateway's own, in ACP's form. They are not stored: a session that is opened again
+    /// continues without them. The caller has checked that the client may name programs.
     pub mcp_servers: Vec<Box<RawValue>>,
 }
 
@@ -148,7 +148,7 @@ impl Directory {
         Self::open_limited(log, launcher, rules, CeilingBook::default()).await
     }
 
-    /// As [`open`](Self::open), with ceilings of what agents may spend.
+    /// Like [`open`](Self::open), with ceilings of what agents may spend.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -190,59 +190,59 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &Log {
         &self.shared.registry.log
     }
 
-    /// The requests of agents.
+    /// Returns the requests of agents.
     pub fn requests(&self) -> &DirectoryRequests {
         &self.shared.requests
     }
 
-    /// The surfaces of sessions.
+    /// Returns the surfaces of sessions.
     pub fn surfaces(&self) -> &DirectorySurfaces {
         &self.shared.surfaces
     }
 
-    /// The snapshots of sessions.
+    /// Returns the snapshots of sessions.
     pub fn snapshots(&self) -> &DirectorySnapshots {
         &self.shared.snapshots
     }
 
-    /// The ceilings of what agents may spend.
+    /// Returns the ceilings of what agents may spend.
     pub fn ceilings(&self) -> &DirectoryCeilings {
         &self.shared.ceilings
     }
 
-    /// The changes in the folders of sessions.
+    /// Returns the changes in the folders of sessions.
     pub fn changes(&self) -> &DirectoryChanges {
         &self.shared.changes
     }
 
-    /// The files of folders.
+    /// Returns the files of folders.
     pub fn files(&self) -> &DirectoryFiles {
         &self.shared.files
     }
 
-    /// The conversations that runtimes store themselves.
+    /// Returns the conversations that runtimes store themselves.
     pub fn resumable(&self) -> &DirectoryResumable {
         &self.shared.resumable
     }
 
-    /// The sessions that were deleted of late.
+    /// Returns the recently deleted sessions.
     pub fn deleted(&self) -> &DeletedSessions {
         &self.shared.deleted
     }
 
     // === listing ===
 
-    /// All sessions, the one that changed last first.
+    /// Returns all sessions, the most recently changed first.
     pub fn sessions(&self) -> Vec<Arc<SessionInfo>> {
         self.ranked().into_iter().map(|(_, session)| session).collect()
     }
 
-    /// All sessions with their rank, ordered by it and then by identifier.
+    /// Returns all sessions with their rank, ordered by it and then by identifier.
     pub fn ranked(&self) -> Vec<(NewsRank, Arc<SessionInfo>)> {
         let handles = self.shared.registry.sessions.iter();
         let mut all: Vec<_> =
@@ -251,14 +251,14 @@ impl Directory {
         all
     }
 
-    /// The position of a session's last event.
+    /// Returns the position of a session's last event.
     pub fn last(&self, id: &SessionId) -> Option<Position> {
         let last = self.shared.registry.sessions.get(id)?.last.load(std::sync::atomic::Ordering::Relaxed);
         Some(Position(last))
     }
 
-    /// The `most` sessions that changed last, of those that `wanted` accepts, and the number of further ones. Copies only the
-    /// sessions that it returns.
+    /// Returns the `most` most recently changed sessions of those that `wanted` accepts, and the number of further ones. Copies only the
+    /// returned sessions.
     pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
         let wanted = self.shared.registry.sessions.iter().filter(|handle| wanted(&handle.origin));
         let mut all: Vec<(NewsRank, SessionId)> =
@@ -268,23 +268,23 @@ impl Directory {
         (all.iter().take(most).filter_map(|(_, id)| self.session(id)).collect(), omitted)
     }
 
-    /// One session.
+    /// Returns one session.
     pub fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
         self.shared.registry.session(id)
     }
 
-    /// The position of the event that set a session's current activity.
+    /// Returns the position of the event that set a session's current activity.
     pub fn doing_at(&self, id: &SessionId) -> Option<Position> {
         let at = self.shared.registry.sessions.get(id)?.doing_at.load(std::sync::atomic::Ordering::Relaxed);
         Some(Position(at))
     }
 
-    /// The running and queued runs that the filter accepts. Never older than the log.
+    /// Returns the running and queued runs that the filter accepts. The result is never older than the log.
     pub fn runs(&self, filter: &Filter) -> Vec<RunInfo> {
         self.shared.registry.handles(filter).flat_map(|handle| handle.view.load().runs.clone()).collect()
     }
 
-    /// The content blocks of a session's queued prompts, the next one first.
+    /// Returns the content blocks of a session's queued prompts, the next one first.
     pub fn waiting(&self, id: &SessionId) -> Vec<(RunId, Arc<Vec<Box<RawValue>>>)> {
         self.shared.registry.sessions.get(id).map(|handle| handle.view.load().waiting.clone()).unwrap_or_default()
     }
@@ -303,7 +303,7 @@ impl Directory {
     ) -> Result<Arc<SessionInfo>, SessionError> {
         self.check_folder_allowed(permit, &open)?;
         self.check_folder_exists(&open).await?;
-        // A device that may not see the terminal is not told which session it is.
+        // A device that may not see the terminal does not learn which session it is.
         if let Some(there) = open.native_id.as_deref().and_then(|native| self.in_open_terminal(native))
             && let Some(info) = self.session(&there)
             && !permit.device().grant.covers(Scope::Prompt, Target::Session(&there, &info.runtime_id))
@@ -316,8 +316,8 @@ impl Directory {
         self.begin_for(open, Some(owner)).await
     }
 
-    /// Checks that the device may open a session in the folder: administrators in any but the gateway's own, others inside the
-    /// runtime's folder. Links are resolved.
+    /// Checks that the device may open a session in the folder: administrators in any but the gateway's own, others inside the runtime's
+    /// folder. Symbolic links are resolved.
     fn check_folder_allowed(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         let runtime = self.runtime(&open.runtime_id).ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
@@ -334,8 +334,7 @@ impl Directory {
         )))
     }
 
-    /// Checks that the folder exists. Only for programs, which run on this machine: an endpoint may have a file system of its
-    /// own.
+    /// Checks that the folder exists. Applies to programs only, which run on this machine: an endpoint may have a file system of its own.
     async fn check_folder_exists(&self, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         if cwd.contains('\0') {
@@ -385,7 +384,7 @@ impl Directory {
                 None => self.edit_ended(id, edit.clone(), &by).await,
             };
             match outcome {
-                // The session's task is just ending or starting.
+                // The session's task is ending or starting.
                 Err(SessionError::RuntimeGone(_)) => tokio::time::sleep(HANDOVER_WAIT).await,
                 outcome => {
                     outcome?;
@@ -410,12 +409,12 @@ impl Directory {
         self.prompt_once(permit, id, content, None).await
     }
 
-    /// As [`prompt`](Self::prompt), with an idempotency key of the caller's device: the same prompt again under the same key
-    /// starts nothing and returns the first run, also across restarts and if the runtime is gone. A session remembers the keys
-    /// of running and queued prompts, and of the last 64 ended runs. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters.
+    /// Like [`prompt`](Self::prompt), with an idempotency key of the caller's device: the same prompt under the same key again starts
+    /// nothing and returns the first run, also across restarts and if the runtime has ended. A session remembers the keys of running and
+    /// queued prompts, and of the last 64 ended runs. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters.
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt); [`SessionError::BadKey`], [`SessionError::KeyReused`].
+    /// The errors of [`prompt`](Self::prompt); [`SessionError::BadKey`], [`SessionError::KeyReused`].
     pub async fn prompt_once(
         &self,
         permit: &Permit<Prompt>,
@@ -478,11 +477,11 @@ impl Directory {
         Ok(accepted)
     }
 
-    /// Sends the prompt of a run again: of the run named, else of the current run, else of the last one. A current run is
-    /// cancelled first. The prompt comes before the queued ones. `key` as with [`prompt_once`](Self::prompt_once).
+    /// Sends the prompt of a run again: of the named run, else of the current run, else of the last one. A current run is cancelled
+    /// first. The prompt precedes the queued ones. `key`: see [`prompt_once`](Self::prompt_once).
     ///
     /// # Errors
-    /// As [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::NotKept`].
+    /// The errors of [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::NotKept`].
     pub async fn restart(
         &self,
         permit: &Permit<Prompt>,
@@ -503,7 +502,7 @@ impl Directory {
         self.prompt_with(permit, id, content, key, Some(run_id)).await
     }
 
-    /// Cancels the current run, or the one named. Returns its identifier.
+    /// Cancels the current run, or the named one. Returns its identifier.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::NoRun`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
@@ -516,10 +515,10 @@ impl Directory {
         self.cancel_because(permit, id, run_id, None).await
     }
 
-    /// As [`cancel`](Self::cancel), with a reason, which some runtimes accept.
+    /// Like [`cancel`](Self::cancel), with a reason, which some runtimes accept.
     ///
     /// # Errors
-    /// As [`cancel`](Self::cancel).
+    /// The errors of [`cancel`](Self::cancel).
     pub async fn cancel_because(
         &self,
         permit: &Permit<Prompt>,
@@ -532,8 +531,8 @@ impl Directory {
             .await
     }
 
-    /// Calls a method of the session's runtime. With `notify` the call has no reply, and `null` is returned. Methods that act
-    /// without a permission request need more than the permit: see `sessions::policy`.
+    /// Calls a method of the session's runtime. With `notify` the call has no reply, and `null` is returned. Methods that act without a
+    /// permission request need more than the permit: see `sessions::policy`.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Denied`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`].
@@ -564,7 +563,7 @@ impl Directory {
         }
     }
 
-    /// The MCP servers for the agent of a session that is being opened; none if its runtime is to have none.
+    /// Returns the MCP servers for the agent of a session that is being opened; none if its runtime must not have any.
     pub(super) fn tools_for(&self, session: &SessionId, runtime: &RuntimeId) -> Vec<McpServer> {
         let wanted = self.shared.registry.specs.get(runtime).is_none_or(|spec| spec.ui);
         let tools = self.shared.tools.get().filter(|_| wanted);
@@ -600,7 +599,7 @@ impl Directory {
 
     // === reading ===
 
-    /// Passages that hold every word of `text`, best first.
+    /// Returns the passages that contain every word of `text`, best first.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -609,7 +608,7 @@ impl Directory {
         blocking(move || log.store().search(&text, limit)).await
     }
 
-    /// Sums of what was spent from one time up to another, in no order.
+    /// Returns sums of the spending from one time up to another, in no particular order.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -627,7 +626,7 @@ impl Directory {
     }
 }
 
-/// Stops a runtime for good; returns once it is gone.
+/// Stops a runtime for good; returns once it has ended.
 async fn stop_and_wait(link: &RuntimeLink) {
     let mut info = link.watch();
     link.stop();

@@ -11,19 +11,19 @@ use plexus_surfaces::{ActionError, SurfaceError};
 /// The reason why an operation was refused. A refused operation had no effect.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SessionError {
-    /// No such session.
+    /// The session does not exist.
     #[error("there is no session {0}")]
     NoSession(SessionId),
-    /// No such runtime.
+    /// The runtime does not exist.
     #[error("there is no runtime {0}")]
     NoRuntime(RuntimeId),
-    /// No such request.
+    /// The request does not exist.
     #[error("there is no request {0}")]
     NoRequest(RequestId),
     /// The run's prompt is not stored.
     #[error("the prompt of that run is not stored: {0}")]
     NotKept(&'static str),
-    /// No such run, or it ended.
+    /// The run does not exist, or has ended.
     #[error("no such run is active or queued")]
     NoRun,
     /// The device lacks a scope.
@@ -32,21 +32,21 @@ pub enum SessionError {
     /// The request was answered before, by another client or under another key.
     #[error("already resolved by {}", .0.resolved_by.name)]
     AlreadyResolved(Box<Receipt>),
-    /// The request closed without an answer: expired, withdrawn, or its runtime is gone.
+    /// The request closed without an answer: expired, withdrawn, or its runtime has ended.
     #[error("the request is closed: {}", closed(.0.state))]
     Closed(Box<Receipt>),
-    /// The risk of what the device would allow, or do, is above its limit.
+    /// The risk of what the device would allow or do is above its limit.
     #[error("{0}")]
     RiskTooHigh(Box<TooRisky>),
-    /// The request changed since the client showed it.
+    /// The request changed after the client displayed it.
     #[error("the digest does not match the open request: read the request again before answering")]
     StaleDigest,
-    /// The request is shown in part, and the client did not send the digest of the whole.
+    /// The displayed request is incomplete, and the client did not send the digest of the complete request.
     #[error(
         "this request was shown in part: fetch it by its id, then allow it with the digest of the complete request"
     )]
     DigestRequired,
-    /// The runtime takes no answers from the gateway.
+    /// The runtime accepts no answers from the gateway.
     #[error("this request can only be viewed here: answer it where the agent runs")]
     ObserveOnly,
     /// The answer does not fit the request.
@@ -55,12 +55,12 @@ pub enum SessionError {
         /// A stable code: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`,
         /// `edit_not_offered`, `bad_edit`, `answer_missing`, `answer_unfit`.
         code: &'static str,
-        /// The problem, and the values that would fit.
+        /// The problem, and the valid values.
         message: String,
-        /// The agent's form field that the error is about, if it is about one.
+        /// The agent's form field that the error is about, if any.
         field: Option<String>,
     },
-    /// The agent does not offer a mode or a model.
+    /// The agent does not offer the mode or the model.
     #[error("{message}")]
     NotOffered {
         /// A stable code: `mode_not_offered`, `model_not_offered`.
@@ -68,10 +68,10 @@ pub enum SessionError {
         /// The choices that the agent offers.
         message: String,
     },
-    /// The runtime of the session is gone.
+    /// The runtime of the session has ended.
     #[error("the runtime of this session is gone: {0}")]
     RuntimeGone(String),
-    /// The runtime carries one session, which is open; the text says so.
+    /// The runtime can have only one session, which is open. Contains the message.
     #[error("{0}")]
     OneSession(String),
     /// The runtime refused the call.
@@ -84,17 +84,17 @@ pub enum SessionError {
         /// The runtime's `data`.
         data: Option<Box<serde_json::value::RawValue>>,
     },
-    /// The runtime did not answer in time; the number is seconds.
+    /// The runtime did not respond in time; the number is the timeout in seconds.
     #[error("the runtime has not responded for {0} seconds: it may be busy, or hang; restart it with `plexus restart`")]
     RuntimeSilent(u64),
-    /// The runtime cannot list what was asked for.
+    /// The runtime cannot list the requested items.
     #[error("runtime {runtime} cannot list {what}: {why}")]
     ListingUnsupported {
         /// The runtime's identifier.
         runtime: RuntimeId,
-        /// The kind of list that is missing.
+        /// The kind of list that is not supported.
         what: &'static str,
-        /// The reason, and the alternative.
+        /// The reason, and an alternative.
         why: &'static str,
     },
     /// The prompt queue is full; the number is its length.
@@ -106,15 +106,15 @@ pub enum SessionError {
          can read"
     )]
     PromptTooLarge {
-        /// Bytes of the prompt's content.
+        /// Size of the prompt's content, in bytes.
         bytes: usize,
-        /// Bytes allowed.
+        /// Maximum size, in bytes.
         limit: usize,
     },
     /// A memory limit of the ledger is reached.
     #[error("{0}")]
     OverLimit(LedgerFull),
-    /// Surfaces take all the memory that they may.
+    /// The memory limit for surfaces is reached.
     #[error("{0}: close a surface that is of no use any more, or show less")]
     SurfacesFull(LedgerFull),
     /// The idempotency key is malformed.
@@ -126,22 +126,22 @@ pub enum SessionError {
     /// A runtime with this name is attached already.
     #[error("a runtime named {0} already exists: choose another id")]
     RuntimeExists(RuntimeId),
-    /// A call of an agent's tools draws nothing; the text says what to do.
+    /// A call of an agent's tools draws nothing. The error contains the fix.
     #[error("{0}")]
     Surface(SurfaceError),
-    /// The pressed item of a surface is not there any more, or has another text.
+    /// The pressed item of a surface no longer exists, or has another text.
     #[error("{0}")]
     Action(ActionError),
     /// A call that draws in a session was made by the agent of another session.
     #[error("the agent of this session makes no such call now: use the tools of your own session")]
     NoSuchCall,
-    /// Too many calls to draw wait.
+    /// Too many calls to draw are waiting.
     #[error("{0} calls that draw wait already: send one after the other, and merge small updates")]
     DrawsTooFast(usize),
-    /// The arguments are invalid; the text says how to fix them.
+    /// The arguments are invalid. Contains the fix.
     #[error("{0}")]
     Invalid(String),
-    /// The device may not open sessions in this folder; the text says why.
+    /// The device may not open sessions in this folder. Contains the reason.
     #[error("{0}")]
     Folder(String),
     /// The store cannot be written: no space, or the disk fails. Reading still works.
@@ -153,7 +153,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// The error of the store, as callers see it.
+    /// Converts an error of the store to the error that callers get.
     pub(super) fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::Gone(session) => Self::NoSession(session.clone()),
@@ -161,7 +161,7 @@ impl SessionError {
         }
     }
 
-    /// The error that a runtime answered.
+    /// Converts an error response of a runtime.
     pub(super) fn of_runtime(error: RuntimeError) -> Self {
         if error.code == ONE_SESSION {
             return Self::OneSession(error.message);
@@ -175,13 +175,13 @@ impl SessionError {
 pub enum Refused {
     /// Allowing a request.
     Allowing,
-    /// Allowing a request for always.
+    /// Allowing a request permanently.
     AllowingAlways,
     /// An action with the effect of an approved command.
     Acting,
 }
 
-/// The reason why a device may not allow or do something, and who may.
+/// The reason why a device may not allow or do something, and which devices may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooRisky {
     /// The refused action.
@@ -192,12 +192,12 @@ pub struct TooRisky {
     pub up_to: Risk,
     /// The reasons for the risk.
     pub reasons: Vec<String>,
-    /// Names of devices that may, if this device may see them.
+    /// Names of devices that may, as far as the calling device may see them.
     pub devices: Vec<String>,
 }
 
 impl TooRisky {
-    /// Without names of devices.
+    /// Makes a value without names of devices.
     pub(super) fn new(refused: Refused, risk: Risk, up_to: Risk, reasons: Vec<String>) -> Self {
         Self { refused, risk, up_to, reasons, devices: Vec::new() }
     }
@@ -209,7 +209,7 @@ impl From<TooRisky> for SessionError {
     }
 }
 
-/// Most reasons in the message of a [`TooRisky`].
+/// Maximum number of reasons in the message of a [`TooRisky`].
 const REASONS_SHOWN: usize = 4;
 
 impl std::fmt::Display for TooRisky {
@@ -233,7 +233,7 @@ impl std::fmt::Display for TooRisky {
     }
 }
 
-/// The reason why a request is closed.
+/// Returns the reason why a request is closed.
 fn closed(state: RequestState) -> &'static str {
     match state {
         RequestState::Expired => "its deadline passed",

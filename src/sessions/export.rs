@@ -1,7 +1,7 @@
-//! The export of a session: Markdown, or one HTML file without external parts. Pure. Written event by event; only parts that
-//! may still change are held, so that a session may be of any length.
+//! The export of a session: Markdown, or one HTML file without external parts. Pure. It is written event by event; only parts that may
+//! still change are held in memory, so that a session may be of any length.
 
-// Every kind is named here, so that a new one does not compile before it was decided on.
+// Every kind is listed here, so that a new one does not compile until its export is decided.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod markdown;
@@ -19,18 +19,18 @@ use plexus_protocol::transcript::{
 use plexus_protocol::{Event, Position, SessionInfo, Timestamp};
 use plexus_surfaces::{Change, Followed, Surface, SurfaceFollower};
 
-/// Longest title, in characters.
+/// Maximum length of a title, in characters.
 const TITLE_MAX: usize = 200;
-/// Longest note, in characters; the events have the whole text.
+/// Maximum length of a note, in characters; the events have the whole text.
 const NOTE_MAX: usize = 2000;
-/// Longest part of a message held in memory, in bytes; a longer message continues under a heading of its own.
+/// Maximum length of a part of a message held in memory, in bytes; a longer message continues under a heading of its own.
 const MESSAGE_MAX: usize = 1 << 20;
-/// Most bytes held while a tool call is unfinished; beyond it the call is written as it is.
+/// Maximum number of bytes held while a tool call is unfinished; beyond it the call is written as it is.
 const HELD_MAX: usize = 4 << 20;
 
-/// Most bytes of surfaces held in memory; of one that is larger only the title is written.
+/// Maximum size of surfaces held in memory, in bytes; only the title of a larger one is written.
 const SURFACES_MAX: usize = 8 << 20;
-/// Columns of a surface's text.
+/// Width of a surface's text, in columns.
 const SURFACE_COLUMNS: usize = 100;
 
 /// The format of the file.
@@ -55,7 +55,7 @@ enum PartKind {
     Surface {
         name: String,
         title: String,
-        /// The plain form; none before it is finished, or if its state is not known.
+        /// The text form of the surface; `None` before it is finished, or if its state is not known.
         text: Option<String>,
         finished: bool,
     },
@@ -63,7 +63,7 @@ enum PartKind {
     Note(&'static str, String),
 }
 
-/// The tool call that a part stands under.
+/// The preceding tool call, under which a part is listed.
 #[derive(Debug, PartialEq)]
 struct Above {
     title: String,
@@ -78,7 +78,7 @@ struct Part {
 }
 
 impl Part {
-    /// Returns whether later events no longer change it.
+    /// Returns whether later events no longer change the part.
     fn finished(&self) -> bool {
         !matches!(self.kind, PartKind::Tool { finished: false, .. } | PartKind::Surface { finished: false, .. })
     }
@@ -104,14 +104,14 @@ const fn heading(role: Role) -> &'static str {
     }
 }
 
-/// The title and status of a tool call.
+/// Returns the title and status of a tool call.
 fn tool_heading(call: &ToolCall) -> (String, String) {
     let title = if call.title().is_empty() { "tool" } else { call.title() };
     let status = if call.status() == "not_reported" { "not reported" } else { call.status() };
     (line(title, TITLE_MAX), line(status, TITLE_MAX))
 }
 
-/// The output of a tool call as text.
+/// Returns the output of a tool call as text.
 fn tool_output(call: &ToolCall) -> String {
     let mut output = String::new();
     for content in call.content() {
@@ -145,7 +145,7 @@ pub struct Export {
     format: Format,
     placer: MessagePlacer,
     parts: VecDeque<Part>,
-    /// Bytes of the parts.
+    /// Size of the parts, in bytes.
     held: usize,
     surfaces: SurfaceFollower,
 }
@@ -182,7 +182,7 @@ impl Export {
         Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0, surfaces }
     }
 
-    /// Bytes of the parts that are not written yet and of the surfaces that are followed, about.
+    /// Returns the approximate number of bytes of the unwritten parts and of the surfaces that are followed.
     pub fn held(&self) -> usize {
         self.held + self.surfaces.memory()
     }
@@ -213,7 +213,7 @@ impl Export {
             EntryBody::RequestUpdated(body) => self.note("Asked, changed", at, text(&body, "display")),
             EntryBody::RequestResolved(body) => self.note("Answer", at, outcome(&body)),
             EntryBody::RunEnded(body) => {
-                // The run's tool calls do not change any more; a surface that does is another part.
+                // The run's tool calls no longer change; a surface that changes later is another part.
                 for at in 0..self.parts.len() {
                     self.finish_part(at);
                 }
@@ -287,7 +287,7 @@ impl Export {
         }
     }
 
-    /// Applies a change of a surface. It is shown once in a run, as it was at the end.
+    /// Applies a change of a surface. It is exported once in a run, in its state at the end.
     fn surface(&mut self, at: Timestamp, name: String, body: Value) {
         let title = body["title"].as_str().map(|title| line(title, TITLE_MAX));
         let followed = serde_json::from_value::<Change>(body).ok().map(|change| self.surfaces.apply(&change));
@@ -319,7 +319,7 @@ impl Export {
         }
     }
 
-    /// From now on a part does not change.
+    /// Marks a part as finished.
     fn finish_part(&mut self, at: usize) {
         match self.parts.get_mut(at).map(|part| &mut part.kind) {
             Some(PartKind::Tool { finished, .. }) => *finished = true,
@@ -362,7 +362,7 @@ impl Export {
     }
 }
 
-/// The outcome of a request, in a few words.
+/// Returns a short description of the outcome of a request.
 fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
     let mut words = line(&outcome.words(), TITLE_MAX);
@@ -377,7 +377,7 @@ fn outcome(receipt: &Value) -> String {
     words
 }
 
-/// Sanitizes a text and makes room for the result in `out`. The text is freed in between, because it may be long.
+/// Sanitizes a text and reserves space for the result in `out`. The text is freed in between, because it may be long.
 fn cleaned(text: String, out: &mut String) -> String {
     let cleaned = clean(&text);
     drop(text);
@@ -437,7 +437,7 @@ fn escape_cleaned(text: &str, out: &mut String) {
     }
 }
 
-/// The Content-Security-Policy allows neither scripts nor requests.
+/// The beginning of an HTML file. Its Content-Security-Policy allows neither scripts nor requests.
 const HTML_HEAD: &str = r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

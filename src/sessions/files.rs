@@ -1,4 +1,4 @@
-//! The files of a session's folder, for prompts that name them. They are found by `plexus_workspace`.
+//! The files of a session's folder, for prompts that name them. `plexus_workspace` finds them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ pub use plexus_workspace::FOUND_MAX as FILES_MAX;
 use plexus_workspace::KeptWalks;
 use tokio::sync::Semaphore;
 
-/// Longest query, in characters; a longer one is refused.
+/// Maximum length of a query, in characters; a longer one is refused.
 pub const FILE_QUERY_MAX: usize = 200;
-/// Folders walked at a time; others wait. A file system that hangs keeps this many threads.
+/// Maximum number of folders walked at a time; others wait. A file system that hangs blocks this many threads.
 const WALKS: usize = 2;
-/// Time that a caller waits for a walk; then the answer is empty, and says that it is not complete.
+/// Maximum time that a caller waits for a walk; after it the result is empty and marked as incomplete.
 const WALK_WAIT: Duration = Duration::from_secs(5);
 
-/// Files that fit a query.
+/// Files that match a query.
 #[derive(Debug, Default)]
 pub struct FoundFiles {
-    /// The paths below the session's folder, best first.
+    /// The paths below the session's folder, best match first.
     pub paths: Vec<String>,
-    /// `true` if the folder has more than was looked at.
+    /// `true` if the folder has more files than were visited.
     pub truncated: bool,
 }
 
-/// The files of folders that were walked of late.
+/// The files of recently walked folders.
 pub(super) struct FolderWalks {
     kept: Arc<KeptWalks>,
     walks: Arc<Semaphore>,
@@ -37,7 +37,7 @@ impl Default for FolderWalks {
 }
 
 impl FolderWalks {
-    /// The best files of a folder. `None` if it is not walked in time.
+    /// Returns the files of a folder that match best. `None` if the folder is not walked in time.
     pub(super) async fn best(&self, cwd: &str, query: String, limit: usize) -> Option<std::io::Result<FoundFiles>> {
         let slot = tokio::time::timeout(WALK_WAIT, Arc::clone(&self.walks).acquire_owned()).await.ok()?.ok()?;
         let (kept, folder) = (Arc::clone(&self.kept), cwd.to_owned());

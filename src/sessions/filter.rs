@@ -6,27 +6,27 @@ use std::sync::Arc;
 use plexus_auth::Grant;
 use plexus_protocol::{Origin, Scope, SessionId};
 
-/// The events that a reader wants.
+/// A filter for events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
-    /// Only these sessions; all if absent.
+    /// The accepted sessions; all if absent.
     pub sessions: Option<BTreeSet<SessionId>>,
-    /// Only what a device with this grant may see; everything if absent.
+    /// The grant that limits the events to those that its device may see; none are hidden if absent.
     pub grant: Option<Arc<Grant>>,
 }
 
 impl Filter {
-    /// Everything.
+    /// Returns a filter that accepts everything.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// One session.
+    /// Returns a filter that accepts one session.
     pub fn session(session: SessionId) -> Self {
         Self { sessions: Some(BTreeSet::from([session])), grant: None }
     }
 
-    /// Returns whether events of this origin are wanted.
+    /// Returns whether the filter accepts events of this origin.
     pub fn takes(&self, origin: &Origin) -> bool {
         self.sessions.as_ref().is_none_or(|some| some.contains(&origin.session_id))
             && self.grant.as_ref().is_none_or(|grant| {

@@ -2,14 +2,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Returns whether `path` is `folder` or lies in it once links are resolved; a path that does not exist counts as where it would be
-/// created. `None` if that cannot be told: the path is relative, a dangling link, or goes up (`..`) through a missing folder.
+/// Returns whether `path` is `folder` or lies in it once symbolic links are resolved; a path that does not exist counts as where it would
+/// be created. `None` if that cannot be determined: the path is relative, a dangling link, or goes up (`..`) through a missing folder.
 pub fn leads_into(path: &Path, folder: &Path) -> Option<bool> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     Some(resolved(path)?.starts_with(folder))
 }
 
-/// The path with links resolved, as far as it exists.
+/// Resolves the symbolic links of the part of the path that exists.
 fn resolved(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;

@@ -1,5 +1,5 @@
-//! A session's past in pages, read forwards or backwards from a place in the log. Each page is bounded by items, by bytes and
-//! by the bytes of the log that are read for it.
+//! Pages of a session's past, read forwards or backwards from a place in the log. Each page is bounded by items, by bytes and by the
+//! bytes of the log that are read for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,22 +12,23 @@ use plexus_store::{ReadLimit, StoreError};
 
 /// Limit of one read of the log.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
-/// Step in which a page's charge grows, in bytes.
+/// Step by which a page's charge grows, in bytes.
 const STEP: usize = 64 << 10;
-/// Most bytes of the log read for one page, about. A page of long messages in tiny chunks ends here, and the next one
+/// Approximate maximum of the bytes of the log read for one page. A page of long messages in tiny chunks ends here, and the next one
 /// continues.
 const SCAN: usize = 32 << 20;
 
 /// The limits of one page. A page has at least one item if there is any.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimit {
-    /// Most items.
+    /// Maximum number of items.
     pub items: usize,
-    /// Most bytes of items, about; a single larger event that is not a message's text comes whole.
+    /// Approximate maximum size of the items, in bytes; a single larger event that is not a message's text is returned whole.
     pub bytes: usize,
     /// `true` if the chunks of a message and the updates of a tool call are merged.
     pub merge: bool,
-    /// Most bytes of each member of a tool call in a merged page, about; longer ones are shortened. `usize::MAX`: none is.
+    /// Approximate maximum size of each member of a tool call in a merged page, in bytes; longer members are shortened. With
+    /// `usize::MAX`, none is.
     pub output: usize,
 }
 
@@ -40,9 +41,9 @@ pub struct HistoryPage {
     pub from: LogPlace,
     /// The end of the page.
     pub to: LogPlace,
-    /// `true` if the log has more: before the page if it was read backwards, after it if forwards.
+    /// `true` if the log has more: before the page if the page was read backwards, after it if forwards.
     pub more: bool,
-    /// Bytes of memory that the page's events and its serialized form take, about.
+    /// Approximate size in memory of the page's events and its serialized form, in bytes.
     pub bytes: usize,
 }
 
@@ -52,21 +53,21 @@ impl PageLimit {
     }
 }
 
-/// Returns whether a page whose events hold `held` bytes may continue. Grows the charge with them; where the ledger has no room, the
-/// page ends with the items it has.
+/// Returns whether a page whose events have `held` bytes may continue. Grows the charge with them; when the ledger is full, the page ends
+/// with the items read so far.
 fn may_continue(charge: &mut Charge, held: usize, limit: PageLimit) -> bool {
     // The serialized page is no longer than its events.
     let needed = (held + limit.bytes.min(held) + SLICE.bytes).next_multiple_of(STEP);
     needed <= charge.bytes() || charge.resize(needed).is_ok()
 }
 
-/// Bytes of memory that a page holds of an event.
+/// Returns the size of an event in a page, in bytes of memory.
 fn held_bytes(event: &Event) -> usize {
     event.weight() + size_of::<PageUnit>()
 }
 
 impl Log {
-    /// The page after `from`. Returns at once, without items if there are none. `charge` grows with the page, and is less than
+    /// Returns the page after `from`. Returns at once, without items if there are none. `charge` grows with the page, and is less than
     /// [`HistoryPage::bytes`] only where a single event is larger. Cancellation safe.
     ///
     /// # Errors
@@ -110,7 +111,7 @@ impl Log {
         }
     }
 
-    /// The page of one session right before `to`; `charge` as in [`page_after`](Self::page_after). Cancellation safe.
+    /// Returns the page of one session right before `to`; for `charge` see [`page_after`](Self::page_after). Cancellation safe.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -154,8 +155,8 @@ impl Log {
         self.walk_back(session, to.min(LogPlace::after(self.head())), limit, |_, _| true).await
     }
 
-    /// Walks back from `to` while units fit the limit and `take` (which gets each unit, and the bytes read so far) returns
-    /// true. Returns where the walk ended, and whether the log has more before that.
+    /// Walks back from `to` while units fit the limit and `take` (which gets each unit, and the bytes read so far) returns `true`.
+    /// Returns where the walk ended, and whether the log has more before that.
     async fn walk_back(
         &self,
         session: &SessionId,

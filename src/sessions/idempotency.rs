@@ -1,6 +1,6 @@
-//! Idempotency keys, as clients send them.
+//! Idempotency keys in the form that clients send.
 
-/// Longest idempotency key, in bytes; a longer one is refused.
+/// Maximum length of an idempotency key, in bytes; a longer one is refused.
 pub const KEY_MAX: usize = 128;
 
 /// Returns whether a text may be an idempotency key.

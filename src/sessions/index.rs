@@ -1,4 +1,4 @@
-//! Adds a run's text to the full-text index once the run is over. Not on the path of an event.
+//! Adds a run's text to the full-text index once the run has ended. Not on the path of an event.
 
 // Every kind of event is handled explicitly, so that a new one does not compile before it is.
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -15,13 +15,13 @@ use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, 
 use plexus_protocol::{Event, Kind, Origin, Position, RunId};
 use plexus_store::{ReadLimit, StoreError, TextRow};
 
-/// Bytes of one passage; a longer message is split into several.
+/// Size of one passage, in bytes; a longer message is split into several.
 const PASSAGE: usize = 16 << 10;
-/// Bytes of a run that are indexed. The rest of a longer run is in the log, but a search does not find it.
+/// Maximum number of bytes of a run that are indexed. The rest of a longer run is in the log, but a search does not find it.
 const RUN_MAX: usize = 4 << 20;
-/// Passages written at a time.
+/// Number of passages written at a time.
 const AT_ONCE: usize = 32;
-/// Events read at a time.
+/// Limit of one read of events.
 const PAGE: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
 /// Indexes a finished run, whose first event is after `after`. A failure is logged; it affects only search.
@@ -34,7 +34,7 @@ pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Pos
     }
 }
 
-/// Text on its way into the index: one unfinished passage, and up to [`AT_ONCE`] finished ones.
+/// Text that is being indexed: one unfinished passage, and up to [`AT_ONCE`] finished ones.
 struct IndexWriter {
     log: Log,
     origin: Arc<Origin>,
@@ -127,7 +127,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Appends to the passage; what does not fit starts another.
+    /// Appends text to the passage, and starts another passage for the part that does not fit.
     fn add(&mut self, role: &'static str, position: Position, mut words: &str) {
         while !words.is_empty() {
             if self.text.is_empty() {
@@ -189,7 +189,7 @@ impl<'a> IndexedBody<'a> {
         serde_json::from_slice(&event.body).ok()
     }
 
-    /// The text of a message chunk, or the title of a tool call.
+    /// Returns the text of a message chunk, or the title of a tool call.
     fn words(&self) -> Option<StringSlices<'a>> {
         #[derive(Deserialize)]
         struct Block<'a> {

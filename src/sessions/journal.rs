@@ -6,7 +6,7 @@ use super::state::Plan;
 use plexus_metrics::spans;
 use plexus_protocol::Kind;
 
-/// Writes a stored plan to the debug output. Costs one comparison where `debug` is off.
+/// Writes a stored plan to the debug output. Costs one comparison if `debug` is off.
 pub(super) fn kept(plan: &Plan) {
     if !enabled!(Level::DEBUG) {
         return;

@@ -1,13 +1,13 @@
-//! Shortens tool calls for pages of the past: an output of megabytes need not travel before somebody asks to see it. Pure.
+//! Shortens tool calls for pages of the past: megabytes of output are sent only on request. Pure.
 
 use serde_json::{Map, Value};
 
 use plexus_protocol::transcript::json_size;
 use plexus_risk::around_changes;
 
-/// Shortens a tool call so that each of its members takes about `most` bytes at most, and notes in `_meta.plexus.left_out` how many bytes
-/// are missing. Of terminal output the end stays, of other texts the beginning, of a change of a file the lines that differ and those
-/// next to them, with the number of lines before in `_meta.plexus.lines_before`; if they do not fit, neither text.
+/// Shortens a tool call so that each of its members has about `most` bytes at most, and records in `_meta.plexus.left_out` how many bytes
+/// are missing. Terminal output keeps its end, other texts keep their beginning. A change of a file keeps the lines that differ and those
+/// next to them, with the number of preceding lines in `_meta.plexus.lines_before`; if these lines do not fit, it keeps neither text.
 pub(super) fn shorten(call: &mut Map<String, Value>, most: usize) {
     let mut missing = 0;
     for (name, value) in call.iter_mut() {
@@ -43,7 +43,7 @@ pub(super) fn shorten(call: &mut Map<String, Value>, most: usize) {
     }
 }
 
-/// Cuts a value to the bytes that are left; returns how many are missing.
+/// Cuts a value to the remaining bytes; returns the number of missing ones.
 fn cut(value: &mut Value, left: &mut usize) -> usize {
     let size = json_size(value);
     if size <= *left {
@@ -93,7 +93,7 @@ fn cut(value: &mut Value, left: &mut usize) -> usize {
     }
 }
 
-/// Leaves of a change of a file the lines that differ and those next to them, if they fit; else neither text.
+/// Reduces a change of a file to the lines that differ and those next to them, if they fit; else removes both texts.
 fn cut_diff(members: &mut Map<String, Value>, left: usize) -> usize {
     let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
     let (old, new) = (text("oldText"), text("newText"));

@@ -1,4 +1,4 @@
-//! Sessions and their log. One task owns a session; its loop is decide (pure), commit (the log), perform (effects).
+//! Sessions and their log. One task owns a session; its loop is: decide (pure), commit (to the log), perform (effects).
 
 mod answer_key;
 mod ceilings;

@@ -1,7 +1,7 @@
-//! The one log: commits through [`CommitQueue`], a ring of the newest events, and reads by cursor.
+//! The event log: commits through [`CommitQueue`], a ring of the newest events, and reads by cursor.
 //!
-//! **Stored, then shown.** An event enters the ring only after its commit returned. A reader names a position and gets what
-//! comes after it, from the ring or from the store: no reader has a queue.
+//! **Stored before visible.** An event enters the ring only after its commit returned. A reader names a position and gets the events
+//! after it, from the ring or from the store: no reader has a queue.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::{Cursor, Epoch, Event, Origin, Position, SessionId, Timestamp};
 use plexus_store::{ReadLimit, Store, StoreError, Trim};
 
-/// The log. Cheap to clone; the writer thread ends when the last clone is gone.
+/// The log. Cheap to clone; the writer thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Log {
     shared: Arc<LogShared>,
@@ -28,20 +28,20 @@ pub struct Log {
 /// The requested start of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartAfter {
-    /// From the oldest event kept.
+    /// The oldest stored event.
     Oldest,
-    /// Only what comes from now on.
+    /// The end of the log: only new events.
     Now,
-    /// After this cursor.
+    /// The event after this cursor.
     Cursor(Cursor),
 }
 
-/// The verdict on an attach.
+/// The result of an attach.
 #[derive(Clone, Debug)]
 pub struct AttachVerdict {
     /// The verdict on the cursor: whether reading can resume there.
     pub resume: ResumeVerdict,
-    /// Read on after this; only if `resume` is `Ok`, else after the snapshot's position.
+    /// The position after which to read on, if `resume` is `Ok`; else reading starts after the snapshot's position.
     pub after: Position,
     /// The oldest position from which the filter can be resumed without a gap.
     pub oldest: Position,
@@ -78,33 +78,33 @@ impl Log {
         Ok(Self { shared, queue })
     }
 
-    /// The log's epoch.
+    /// Returns the log's epoch.
     pub fn epoch(&self) -> &Epoch {
         &self.shared.epoch
     }
 
-    /// The position of the last event.
+    /// Returns the position of the last event.
     pub fn head(&self) -> Position {
         *self.shared.head.borrow()
     }
 
-    /// A position as the text that clients keep.
+    /// Returns a position as the text that clients store.
     pub fn cursor(&self, position: Position) -> Cursor {
         Cursor { epoch: self.shared.epoch.clone(), position }
     }
 
-    /// Notified whenever the head moves.
+    /// Returns a watch that is notified whenever the head moves.
     pub fn watch(&self) -> watch::Receiver<Position> {
         self.shared.head.subscribe()
     }
 
-    /// Notified of events that the filter lets through, and of nothing else.
+    /// Returns a watch that is notified of events that the filter accepts, and of nothing else.
     pub fn watch_for(&self, filter: &Filter) -> EventWatch {
         EventWatch::new(Arc::clone(&self.shared.watchers), filter.clone())
     }
 
-    /// The head, if the filter lets through nothing after `after`: a reader that is there has everything. `None` if it does, or
-    /// if the filter names no sessions, so that only a search could tell.
+    /// Returns the head if the filter accepts nothing after `after`: a reader at that position has everything. `None` if it does, or if
+    /// the filter names no sessions, so that the log would have to be searched.
     pub fn level(&self, filter: &Filter, after: Position) -> Option<Position> {
         let sessions = filter.sessions.as_ref()?;
         // The head first: marks are updated before the head moves.
@@ -113,27 +113,27 @@ impl Log {
         (after <= head && sessions.iter().all(|session| last(session) <= after)).then_some(head)
     }
 
-    /// Since when spending is kept.
+    /// Returns the time since which spending is recorded.
     pub fn spending_since(&self) -> Timestamp {
         self.shared.store.spending_since()
     }
 
-    /// The store below, for reads that are no events.
+    /// Returns the underlying store, for reads of other data than events.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
     }
 
-    /// Stores an entry and shows its events. Returns the position of its first event. Once this returns, readers may have
-    /// seen them. If the future is dropped, the entry may or may not be stored.
+    /// Stores an entry and publishes its events. Returns the position of its first event. Once this returns, readers may have seen them.
+    /// If the future is dropped, the entry may or may not be stored.
     ///
     /// # Errors
-    /// [`StoreError`]: nothing of the entry was stored; callers that must not lose it keep a copy.
-    /// [`StoreError::Gone`] if its session was deleted: then it never will be stored.
+    /// [`StoreError`]: nothing of the entry was stored; callers that must not lose it hold a copy.
+    /// [`StoreError::Gone`] if its session was deleted: then it will never be stored.
     pub async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
         self.queue.commit(entry).await
     }
 
-    /// Returns the promise for a reader that begins at `after`.
+    /// Returns the verdict for a reader that begins at `after`.
     pub fn attach(&self, filter: &Filter, after: &StartAfter) -> AttachVerdict {
         let head = self.head();
         let oldest = match &filter.sessions {
@@ -161,7 +161,7 @@ impl Log {
         AttachVerdict { resume, after, oldest, head }
     }
 
-    /// Returns the events after `after`, if they are all still in the ring: never blocks. `None`: ask [`read`](Self::read).
+    /// Returns the events after `after`, if they are all still in the ring; never blocks. If it returns `None`, use [`read`](Self::read).
     pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<EventPage> {
         let ring = self.shared.ring.read();
         if ring.events.is_empty() {
@@ -171,7 +171,7 @@ impl Log {
         let first = ring.first;
         if after.next() < first {
             drop(ring);
-            // The filter may let through nothing after it.
+            // The filter may accept nothing after `after`.
             return self.level(filter, after).map(|head| EventPage {
                 events: Vec::new(),
                 next: head.max(after),
@@ -201,7 +201,7 @@ impl Log {
     /// no events if there are none. Cancellation safe.
     ///
     /// # Errors
-    /// [`StoreError`]. A damaged block is not one: it is stepped over, after an event of kind `error` in its place.
+    /// [`StoreError`]. A damaged block causes no error: it is skipped, and an event of kind `error` takes its place.
     pub async fn read(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         if let Some(page) = self.read_hot(filter, after, limit) {
             return Ok(page);
@@ -223,8 +223,8 @@ impl Log {
         }
     }
 
-    /// The newest events of one session before `before`, in order: as many as the limit takes, at least one if there is
-    /// any. Cancellation safe.
+    /// Returns the newest events of one session before `before`, in order: as many as the limit allows, at least one if there is any.
+    /// Cancellation safe.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -253,7 +253,8 @@ impl Log {
         self.shared.read_before(session, before, limit)
     }
 
-    /// The last event of a session that retention removed; [`Position::START`] if none was, or there is no such session.
+    /// Returns the position of the last event of a session that retention removed; [`Position::START`] if none was, or if the session
+    /// does not exist.
     pub fn trimmed(&self, session: &SessionId) -> Position {
         self.shared.marks.get(session).map_or(Position::START, |marks| marks.trimmed)
     }
@@ -267,7 +268,7 @@ impl Log {
         self.queue.order(|done| WriterJob::Trim { trims, done }).await?
     }
 
-    /// Removes some closed requests: see [`Store::retire`]. Returns whether there is more to do.
+    /// Removes some closed requests: see [`Store::retire`]. Returns whether there are more to remove.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -275,8 +276,8 @@ impl Log {
         self.queue.order(|done| WriterJob::Retire { before, most, done }).await?
     }
 
-    /// Deletes a session. Once this returns, nothing of it can be read or stored, also after a crash. The receiver is notified
-    /// when its bytes are gone, which are removed in small steps between commits.
+    /// Deletes a session. Once this returns, nothing of it can be read or stored, also after a crash. The receiver is notified when its
+    /// bytes were removed, which happens in small steps between commits.
     ///
     /// # Errors
     /// [`StoreError`]: the session is as it was.

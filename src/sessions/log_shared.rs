@@ -13,21 +13,21 @@ use super::watching::Watchers;
 use plexus_protocol::{Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, SessionId, Timestamp};
 use plexus_store::{DamagedBlock, EventsAcross, ReadLimit, Store, StoreError};
 
-/// Bytes of events that the ring keeps in memory; older ones are read from the store.
+/// Maximum size of the events that the ring holds in memory, in bytes; older ones are read from the store.
 const RING_BYTES: usize = 8 << 20;
-/// Events that the ring keeps at most: bounds the bookkeeping when events are tiny.
+/// Maximum number of events in the ring: bounds the bookkeeping when events are tiny.
 const RING_EVENTS: usize = 32 << 10;
-/// Sessions named by a filter that are read one by one, each from where the page is; more are read together, in the order
+/// Maximum number of sessions in a filter that are read one by one, each from the start of the page; more are read together, in the order
 /// of the log.
 const APART_MAX: usize = 8;
 
-/// The part of the log that readers use.
+/// The part of the log that readers share.
 pub(super) struct LogShared {
     pub(super) store: Arc<dyn Store>,
     pub(super) epoch: Epoch,
     pub(super) ring: RwLock<Ring>,
     pub(super) head: watch::Sender<Position>,
-    /// Per session: the last event, and the last that retention removed.
+    /// The last event of each session, and the last one that retention removed.
     pub(super) marks: DashMap<SessionId, SessionPositions>,
     pub(super) watchers: Arc<Watchers>,
 }
@@ -42,7 +42,7 @@ pub(super) struct SessionPositions {
 /// Consecutive events, the newest at the back.
 #[derive(Default)]
 pub(super) struct Ring {
-    /// The position of the first event; the others follow without a gap. `None` was deleted.
+    /// The position of the first event; the others follow without a gap. A `None` entry is a deleted event.
     pub(super) first: Position,
     pub(super) events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
@@ -58,12 +58,12 @@ impl Ring {
     }
 }
 
-/// Some events, and where to read on.
+/// Some events, and the position after which to read on.
 #[derive(Clone, Debug)]
 pub struct EventPage {
     /// The events, in order of position.
     pub events: Vec<Arc<Event>>,
-    /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
+    /// The position after which to read on: all events up to it that the filter accepts are in `events` or in earlier pages.
     pub next: Position,
     /// The time when the gateway received the first of them, if it is still in the ring.
     pub heard: Option<Instant>,
@@ -80,7 +80,7 @@ impl LogShared {
             Some(some) if some.len() <= APART_MAX => some,
             _ => return self.read_across(filter, after, limit),
         };
-        // The head first: events committed during the read come with the next page, so that nothing is skipped.
+        // The head is read first: events committed during the read are in the next page, so that nothing is skipped.
         let head = *self.head.borrow();
         let behind: Vec<(Arc<Origin>, Position)> = some
             .iter()
@@ -129,7 +129,7 @@ impl LogShared {
             events.extend(damaged.into_iter().map(|block| Arc::new(damage(block))));
             events.sort_by_key(|event| event.position);
         }
-        // The store may be a commit ahead of what is shown.
+        // The store may be a commit ahead of the ring.
         let next = next.min(head).max(after);
         events.retain(|event| event.position <= next);
         Ok(EventPage { events, next, heard: None })
@@ -164,7 +164,7 @@ impl LogShared {
         let Some(origin) = self.marks.get(session).map(|marks| Arc::clone(&marks.origin)) else {
             return Ok(Vec::new());
         };
-        // Events that are stored but not shown yet are not read.
+        // Events that are stored but not published yet are not read.
         let before = before.min(self.head.borrow().next());
         match self.store.read_before(session, before, limit) {
             Ok(events) => Ok(events.into_iter().map(Arc::new).collect()),
@@ -188,7 +188,7 @@ impl LogShared {
         }
     }
 
-    /// Retention removed these sessions' events up to there.
+    /// Records up to which position retention removed the events of these sessions.
     pub(super) fn trimmed(&self, lost: &[(SessionId, Position)]) {
         for (session, through) in lost {
             if let Some(mut mark) = self.marks.get_mut(session) {
@@ -197,7 +197,7 @@ impl LogShared {
         }
     }
 
-    /// Shows stored events, in the order of their positions. A position that is missing among them was refused.
+    /// Publishes stored events, in the order of their positions. A position that is missing among them was refused.
     pub(super) fn show(&self, events: &[Arc<Event>], heard: Option<Instant>) {
         let Some(last) = events.last() else { return };
         for event in events {
@@ -233,14 +233,14 @@ impl LogShared {
         while ring.heard.front().is_some_and(|(last, _)| *last < ring.first) {
             ring.heard.pop_front();
         }
-        // Under the ring's lock: a reader that comes back with the cursor of an event from the ring is not ahead of the log.
+        // Under the ring's lock: a reader with the cursor of an event from the ring must not be ahead of the head.
         self.head.send_replace(last.position);
         drop(ring);
         self.watchers.notify(events);
     }
 }
 
-/// The event that takes the place of a damaged block.
+/// Makes the event that takes the place of a damaged block.
 fn damage(block: DamagedBlock) -> Event {
     let DamagedBlock { origin, position, last } = block;
     let session_id = origin.session_id.clone();

@@ -1,8 +1,8 @@
-//! The log's writer: whoever holds its lock changes the store.
+//! The log's writer: the holder of its lock changes the store.
 //!
-//! A small commit is made at once, on the thread that decided it, where nothing else is under way ([`CommitQueue::commit_now`]).
-//! Everything else goes to the writer's thread: it commits in groups what has arrived meanwhile, and between two groups it
-//! takes one small step of what is to be removed, so that nobody waits for a deletion.
+//! A small commit is made at once, on the thread that decided it, if no other work is in progress ([`CommitQueue::commit_now`]). All
+//! other work goes to the writer's thread: it commits in groups what has arrived meanwhile, and between two groups it removes one small
+//! part of the deleted data, so that no caller waits for a deletion.
 
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
@@ -18,15 +18,15 @@ use plexus_metrics::metrics;
 use plexus_protocol::{Event, Origin, Position, SessionId, Timestamp};
 use plexus_store::{Batch, StoreError, Trim};
 
-/// Events of one group commit, about: past it the next group begins.
+/// Approximate maximum number of events in one group commit; beyond it the next group begins.
 const GROUP_EVENTS: usize = 4096;
-/// Bytes of one group commit, about.
+/// Approximate maximum size of one group commit, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
-/// Bytes of events in a commit that is made at once, at most: a larger one would block a thread that serves clients.
+/// Maximum size of the events in a commit that is made at once, in bytes: a larger one would block a thread that serves clients.
 const AT_ONCE_BYTES: usize = 32 << 10;
-/// Commits that wait for the writer's thread; when it is full, sessions wait, then drivers, then agents.
+/// Capacity of the writer thread's queue, in commits; when it is full, sessions wait, then drivers, then agents.
 const WAITING: usize = 1024;
-/// Deleted sessions that are remembered, so that late entries do not create their rows again.
+/// Maximum number of deleted sessions that are remembered, so that late entries do not create their rows again.
 const DELETED_KEPT: usize = 1 << 16;
 
 type CommitDone<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
@@ -39,7 +39,7 @@ pub(super) enum WriterJob {
     Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
 }
 
-/// The notices that follow once an entry is stored.
+/// The notifications to send once an entry is stored.
 struct CommitNotice {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
@@ -47,7 +47,7 @@ struct CommitNotice {
     done: CommitDone<Position>,
 }
 
-/// Changes the store on behalf of the log. Cheap to clone; the writer's thread ends when the last clone is gone.
+/// Changes the store on behalf of the log. Cheap to clone; the writer's thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct CommitQueue {
     writer: Arc<Mutex<LogWriter>>,
@@ -64,7 +64,7 @@ impl CommitQueue {
         Ok(Self { writer, jobs })
     }
 
-    /// Commits an entry. If the future is dropped, the entry may or may not be kept.
+    /// Commits an entry. If the future is dropped, the entry may or may not be stored.
     ///
     /// # Errors
     /// As [`Log::commit`](super::Log::commit).
@@ -75,8 +75,8 @@ impl CommitQueue {
         }
     }
 
-    /// Commits an entry on this thread if that takes only some ten microseconds: no job waits, nobody holds the writer's lock,
-    /// the entry is small and needs no sync, and the store has no checkpoint due. Returns the entry otherwise.
+    /// Commits an entry on this thread if that takes only about ten microseconds: no job is waiting, the writer's lock is free, the entry
+    /// is small and needs no sync, and the store has no checkpoint due. Returns the entry otherwise.
     fn commit_now(&self, entry: CommitEntry) -> Result<Result<Position, Arc<StoreError>>, CommitEntry> {
         let small = !entry.sync && !entry.events.is_empty() && entry.weight() <= AT_ONCE_BYTES;
         if !small || self.jobs.capacity() < self.jobs.max_capacity() {
@@ -91,7 +91,7 @@ impl CommitQueue {
         Ok(outcome.try_recv().unwrap_or_else(|_| Err(gone())))
     }
 
-    /// Gives the writer's thread a job and waits for its result.
+    /// Sends the writer's thread a job and waits for its result.
     pub(super) async fn order<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
@@ -106,8 +106,8 @@ fn gone() -> Arc<StoreError> {
     Arc::new(StoreError::Io("the log's writer is gone".into()))
 }
 
-/// The writer's thread: runs until the last [`CommitQueue`] is gone. Bytes that are still to be removed then are removed after
-/// the next start.
+/// Runs the writer's thread until the last [`CommitQueue`] is dropped. Bytes that are still to be removed then are removed after the next
+/// start.
 fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
     let (mut next, mut sweeping) = (None, true);
     loop {
@@ -132,7 +132,7 @@ fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
     }
 }
 
-/// The writer: one caller at a time, behind a lock.
+/// The writer, behind a lock: one caller at a time.
 pub(super) struct LogWriter {
     shared: Arc<LogShared>,
     /// `true` if there may be bytes to remove.
@@ -140,7 +140,7 @@ pub(super) struct LogWriter {
     /// Callers that wait until the bytes of a session are removed.
     waiting: Vec<(SessionId, oneshot::Sender<()>)>,
     deleted: HashSet<SessionId>,
-    /// In the order of their deletion.
+    /// The deleted sessions in the order of their deletion.
     deleted_order: VecDeque<SessionId>,
 }
 
@@ -162,7 +162,7 @@ impl LogWriter {
             WriterJob::Forget { session, gone, done } => self.forget(session, gone, done),
             WriterJob::Trim { trims, done } => {
                 let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
-                // Also if nothing was trimmed: a step that failed before is tried again.
+                // Set even if nothing was trimmed: a step that failed before is tried again.
                 self.sweeping = true;
                 let _ = done.send(trimmed.map(|lost| {
                     self.shared.trimmed(&lost);
@@ -197,7 +197,7 @@ impl LogWriter {
         }
     }
 
-    /// Removes a small part of the deleted bytes.
+    /// Removes a small part of the deleted data.
     fn sweep(&mut self) {
         match self.shared.store.sweep() {
             Ok(more) => self.sweeping = more,
@@ -217,7 +217,7 @@ impl LogWriter {
         }
     }
 
-    /// The session that an entry needs and that does not exist, if there is one. `new` have their rows in the same group.
+    /// Returns the session that an entry needs and that does not exist. The rows of the sessions in `new` are in the same group.
     fn missing(&self, origin: &Origin, events: bool, rows: &CommitRows, new: &HashSet<SessionId>) -> Option<SessionId> {
         let store = &self.shared.store;
         let deleted = |session: &SessionId| self.deleted.contains(session) || store.is_being_deleted(session);
@@ -236,7 +236,7 @@ impl LogWriter {
         of_events.chain(of_rows).find(|session| !there(session)).cloned()
     }
 
-    /// Stores a group in one transaction, shows it, and notifies the callers. Entries of sessions that do not exist are refused
+    /// Stores a group in one transaction, publishes it, and notifies the callers. Entries of sessions that do not exist are refused
     /// individually.
     fn commit(&mut self, group: Vec<(CommitEntry, CommitDone<Position>)>) {
         let mut head = *self.shared.head.borrow();
@@ -287,7 +287,7 @@ impl LogWriter {
         }
         match self.keep(&batch) {
             Ok(()) => self.notify(&batch.events, pieces),
-            // A full disk concerns all entries, but there is space for answers.
+            // A full disk affects all entries, but space is reserved for answers.
             Err(StoreError::Full) => {
                 let apart = batch.apart(&shares).into_iter().zip(pieces);
                 let (answers, others): (Vec<_>, Vec<_>) = apart.partition(|(batch, _)| batch.sync);
@@ -295,7 +295,7 @@ impl LogWriter {
                 let reserved = |(batch, piece)| (Batch { reserved: true, ..batch }, piece);
                 self.commit_apart(answers.into_iter().map(reserved).collect());
             }
-            // Any other error may be caused by one of them.
+            // Any other error may be caused by one of the entries.
             Err(error) if pieces.len() == 1 => {
                 self.refuse(vec![(batch, pieces.remove(0))], error);
             }
@@ -362,7 +362,7 @@ impl LogWriter {
     }
 }
 
-/// Adds the entries that arrived meanwhile to the group; returns a job that does not belong in one.
+/// Adds the entries that arrived meanwhile to the group; returns the first job that cannot be part of a group.
 fn gather(
     group: &mut Vec<(CommitEntry, CommitDone<Position>)>,
     jobs: &mut mpsc::Receiver<WriterJob>,

@@ -9,7 +9,7 @@ pub(super) struct LeftoverChoice {
     pub(super) keep: Option<usize>,
     /// Processes to end, because no session needs them.
     pub(super) end: Vec<usize>,
-    /// Processes whose sessions are ambiguous or whose holder cannot be used: people decide.
+    /// Processes whose sessions are ambiguous or whose holder cannot be used: users decide.
     pub(super) unattended: Vec<usize>,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn belongs(orphan: &OrphanedRuntime, start: &ProcessStart) -> Option<
     }
 }
 
-/// Chooses among the processes of one runtime: the one that most sessions name, or else one whose holder has not answered
-/// yet, or else the newest. Where sessions of the release 0.1.0 match several processes, none is chosen and none ended.
+/// Chooses among the processes of one runtime: the one that most sessions name, or else one whose holder has not responded yet, or else
+/// the newest. If sessions of release 0.1.0 match several processes, none is chosen and none ended.
 pub(super) fn choose(orphans: &[OrphanedRuntime], starts: &[&ProcessStart]) -> LeftoverChoice {
     let mut choice = LeftoverChoice::default();
     let matches = |start: &ProcessStart| orphans.iter().filter(|orphan| belongs(orphan, start) == Some(true)).count();
@@ -58,7 +58,7 @@ pub(super) fn choose(orphans: &[OrphanedRuntime], starts: &[&ProcessStart]) -> L
     choice
 }
 
-/// The name of a process in messages.
+/// Returns the name of a process for messages.
 pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
     match &orphan.known {
         OrphanState::All { pid, instance, .. } => format!("process {pid} ({instance})"),

@@ -1,10 +1,10 @@
 //! Merges events for pages of the past: the chunks of one message become one item with the whole text, and consecutive
 //! updates of one tool call become one item. Pure.
 //!
-//! The merge is exact: folding the items gives the same as folding the events. Chunks are one message if they are of one
-//! session, run and kind, and are equal beside their text (`_meta` may differ, except its `plexus` and the parent). Only kinds of
-//! [`INTERLEAVED`] may stand between them; such an event stays an item of its own. A text longer than [`LONG_TEXT`] is cut into
-//! parts, so that a page need not hold all of it.
+//! The merge is exact: folding the items gives the same result as folding the events. Chunks belong to one message if they are of one
+//! session, run and kind, and are equal apart from their text (`_meta` may differ, except its `plexus` and the parent). Only kinds of
+//! [`INTERLEAVED`] may stand between them; such an event stays an item of its own. A text longer than [`LONG_TEXT`] is cut into parts, so
+//! that a page need not hold all of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use serde_json::{Map, Value};
 use plexus_protocol::transcript::{EntryKind, name_parent, parent_of};
 use plexus_protocol::{Event, Kind, Position};
 
-/// Longest text that is not cut into parts, in bytes of JSON.
+/// Maximum length of a text that is not cut into parts, in bytes of JSON.
 const LONG_TEXT: usize = if cfg!(test) { 48 } else { 128 << 10 };
-/// Bytes of a part, about; characters are not cut.
+/// Approximate size of a part, in bytes; characters are not cut.
 const PART_BYTES: usize = if cfg!(test) { 16 } else { 64 << 10 };
-/// Bytes of an envelope beside its body, about.
+/// Approximate size of an envelope without its body, in bytes.
 const ENVELOPE_OVERHEAD: usize = 320;
-/// Kinds that may stand between the chunks of a message without ending it: clients show only their latest state.
+/// Kinds that may stand between the chunks of a message without ending it: clients display only their latest state.
 const INTERLEAVED: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate];
 
 /// A place in the log: before the event at `position`, or before one part of its text.
@@ -33,17 +33,17 @@ const INTERLEAVED: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate]
 pub struct LogPlace {
     /// The position of the event.
     pub position: Position,
-    /// The part of its text; 0 is the beginning.
+    /// The part of the event's text; 0 is the beginning.
     pub part: u32,
 }
 
 impl LogPlace {
-    /// The place right before an event.
+    /// Returns the place right before an event.
     pub const fn before(position: Position) -> Self {
         Self { position, part: 0 }
     }
 
-    /// The place right after an event.
+    /// Returns the place right after an event.
     pub const fn after(position: Position) -> Self {
         Self { position: position.next(), part: 0 }
     }
@@ -70,11 +70,11 @@ enum UnitKind {
 #[derive(Debug)]
 struct Tool {
     id: String,
-    /// Bytes of each member.
+    /// Size of each member, in bytes.
     sizes: BTreeMap<String, usize>,
-    /// Bytes of output in `_meta.terminal_output.data`, which merging appends.
+    /// Size of the output in `_meta.terminal_output.data`, which merging appends, in bytes.
     output: usize,
-    /// Most bytes of a member on a page, about.
+    /// Approximate maximum size of a member on a page, in bytes.
     most: usize,
 }
 
@@ -93,12 +93,13 @@ struct Block<'a> {
 }
 
 impl PageUnit {
-    /// An event that is not merged.
+    /// Makes the unit of an event that is not merged.
     pub(super) fn whole(event: Arc<Event>) -> Self {
         Self { event, kind: UnitKind::Other, part: 0, parts: 1 }
     }
 
-    /// The units of an event that may be merged; several if its text is long. Members of a tool call longer than `most` are shortened.
+    /// Returns the units of an event that may be merged; several if its text is long. Members of a tool call longer than `most` are
+    /// shortened.
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>, most: usize) -> Vec<Self> {
         let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
@@ -130,17 +131,17 @@ impl PageUnit {
         }
     }
 
-    /// The event of the unit.
+    /// Returns the event of the unit.
     pub(super) fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Returns the start.
+    /// Returns the place of the unit's start.
     pub(super) fn place(&self) -> LogPlace {
         LogPlace { position: self.event.position, part: self.part }
     }
 
-    /// Returns the end.
+    /// Returns the place of the unit's end.
     pub(super) fn end(&self) -> LogPlace {
         match self.part + 1 < self.parts {
             true => LogPlace { position: self.event.position, part: self.part + 1 },
@@ -148,7 +149,7 @@ impl PageUnit {
         }
     }
 
-    /// Bytes on a page as an item of its own, about.
+    /// Returns the approximate size of the unit on a page as an item of its own, in bytes.
     fn weight(&self) -> usize {
         ENVELOPE_OVERHEAD
             + match &self.kind {
@@ -158,7 +159,7 @@ impl PageUnit {
             }
     }
 
-    /// Bytes that merging the unit adds to an item; a lower bound for tool calls.
+    /// Returns the number of bytes that merging the unit adds to an item; a lower bound for tool calls.
     fn merged_weight(&self) -> usize {
         match &self.kind {
             UnitKind::Text(text) => text.len(),
@@ -240,14 +241,15 @@ impl Sizes {
     }
 }
 
-/// The range of the text in a chunk's body, without the quotes; `None` if it is no text, or must not be joined.
+/// Returns the range of the text in a chunk's body, without the quotes; `None` if the body has no text, or if its text must not be
+/// joined.
 pub(super) fn text_of(body: &[u8]) -> Option<Range<usize>> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> =
         serde_json::from_str(chunk.content.get()).ok().filter(|block: &Block<'_>| block.kind == "text")?;
     let text = block.text.get();
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
-    // A low surrogate at the beginning would be joined with a high one at the end of the chunk before.
+    // A low surrogate at the beginning would be joined with a high one at the end of the previous chunk.
     let surrogate = inside.get(..3).is_some_and(|start| matches!(start.as_bytes(), [b'\\', b'u', b'd' | b'D']));
     if surrogate && inside.as_bytes().get(3).is_some_and(|c| matches!(c, b'c'..=b'f' | b'C'..=b'F')) {
         return None;
@@ -283,7 +285,7 @@ fn cuts(body: &[u8], text: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Returns whether two chunks are equal beside their text.
+/// Returns whether two chunks are equal apart from their text.
 fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) -> bool {
     if a[..one.start] == b[..other.start] && a[one.end..] == b[other.end..] {
         return true;
@@ -305,17 +307,17 @@ pub struct PageItem {
 }
 
 impl PageItem {
-    /// The first event of the item.
+    /// Returns the first event of the item.
     pub fn first(&self) -> &Event {
         &self.units[0].event
     }
 
-    /// The last event of the item.
+    /// Returns the last event of the item.
     pub fn last(&self) -> &Event {
         &self.units[self.units.len() - 1].event
     }
 
-    /// The number of its events, if they are of a kind that can be merged.
+    /// Returns the number of the item's events, if they are of a kind that can be merged.
     pub fn merged(&self) -> Option<usize> {
         if matches!(self.units[0].kind, UnitKind::Other) {
             return None;
@@ -324,15 +326,15 @@ impl PageItem {
         Some(self.units.iter().enumerate().filter(|(n, unit)| *n == 0 || unit.part == 0).count())
     }
 
-    /// If the item's text begins or ends within an event: the number of parts of the first event before it, and of the last
-    /// event after it.
+    /// Returns the number of parts of the first event before the item's text, and of the last event after it, if the text begins or ends
+    /// within an event.
     pub fn cut(&self) -> Option<(u32, u32)> {
         let (first, last) = (&self.units[0], &self.units[self.units.len() - 1]);
         let cut = (first.part, last.parts - last.part - 1);
         (cut != (0, 0)).then_some(cut)
     }
 
-    /// The body: an ACP `update` with the merged text or tool call, or the event's own body.
+    /// Returns the body: an ACP `update` with the merged text or tool call, or the event's own body.
     pub fn body(&self) -> Bytes {
         let first = &self.units[0];
         match &first.kind {
@@ -362,8 +364,8 @@ impl PageItem {
         }
     }
 
-    /// The updates of a tool call merged as clients do it: member by member, with the output in
-    /// `_meta.terminal_output.data` appended. The parent that was named first stays. Members longer than `most` are shortened.
+    /// Returns the merged updates of a tool call, as clients merge them: member by member, with the output in
+    /// `_meta.terminal_output.data` appended. The first parent stays. Members longer than `most` are shortened.
     fn tool(&self, most: usize) -> Option<Bytes> {
         let mut call: Map<String, Value> = Map::new();
         let mut output: Option<(Value, String)> = None;
@@ -395,7 +397,7 @@ impl PageItem {
     }
 }
 
-/// Merges units that come in the order of the log.
+/// Merges units that arrive in the order of the log.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     done: Vec<PageItem>,
@@ -407,7 +409,7 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    /// Returns whether a page of `items` items and `bytes` bytes has room for the next unit. The first always fits.
+    /// Returns whether the next unit fits on a page of `items` items and `bytes` bytes. The first unit always fits.
     pub(super) fn fits(&self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
         let count = self.done.len() + usize::from(self.open.is_some()) + self.interleaved.len();
         let more = if self.joins(unit) { unit.merged_weight() } else { unit.weight() };
@@ -455,12 +457,12 @@ impl Merger {
         self.done.extend(self.interleaved.drain(..).map(|unit| PageItem { units: vec![unit] }));
     }
 
-    /// Bytes of the items in their serialized form, about.
+    /// Returns the approximate size of the items in their serialized form, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// All items, in the order of their last events.
+    /// Returns all items, in the order of their last events.
     pub(super) fn finish(mut self) -> Vec<PageItem> {
         self.close();
         self.done
@@ -470,7 +472,7 @@ impl Merger {
 /// Counts items while events are walked from the newest to the oldest.
 #[derive(Debug, Default)]
 pub(super) struct BackwardsCounter {
-    /// The first unit of the item that the next unit may belong to.
+    /// The first unit of the item to which the next unit may belong.
     first: Option<PageUnit>,
     sizes: Sizes,
     count: usize,
@@ -478,8 +480,7 @@ pub(super) struct BackwardsCounter {
 }
 
 impl BackwardsCounter {
-    /// Takes the unit before those taken so far, if a page of `items` items and `bytes` bytes has room for it. The first is
-    /// always taken.
+    /// Takes the unit before those taken so far, if it fits on a page of `items` items and `bytes` bytes. The first unit is always taken.
     pub(super) fn take(&mut self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
         let joins = self.first.as_ref().is_some_and(|first| unit.continues_with(first));
         let more = match &unit.kind {

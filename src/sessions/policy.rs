@@ -40,11 +40,11 @@ const POLICY: &[(&str, Scope)] = &[
 /// Methods that list all conversations of a runtime, also titles and folders of sessions that the caller may not see.
 const RUNTIME_WIDE: &[&str] = &["session.list", "thread.list", "thread.loaded.list"];
 
-/// Checks that a device that may prompt may also call this.
+/// Checks that a device that may prompt may also call this method.
 ///
 /// # Errors
-/// [`SessionError::Denied`] names the missing scope; [`SessionError::RiskTooHigh`] if a device with a risk limit would answer in
-/// advance, or act without a request.
+/// [`SessionError::Denied`] names the missing scope; [`SessionError::RiskTooHigh`] if a device with a risk limit would answer in advance,
+/// or act without a request.
 pub(super) fn check(
     device: &Arc<Device>,
     origin: &Origin,
@@ -66,7 +66,7 @@ pub(super) fn check(
     }
 }
 
-/// Checks that an action is within a device's limit.
+/// Checks that an action is within a device's risk limit.
 ///
 /// # Errors
 /// [`SessionError::RiskTooHigh`].

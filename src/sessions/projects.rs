@@ -1,7 +1,7 @@
-//! The projects of sessions, kept current: read when a session opens, when its runs begin and end, and when sessions are listed.
+//! The projects of sessions: read when a session opens, when its runs begin and end, and when sessions are listed.
 //!
-//! Reads are shared: sessions in the same folder cost one. They are done on threads that may block, few at a time, so that a
-//! file system that hangs holds up nothing but news of projects.
+//! Reads are shared: sessions in the same folder cost one. They run on threads that may block, few at a time, so that a file system that
+//! hangs delays nothing but updates of projects.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,18 +15,18 @@ use tokio::time::Instant;
 use plexus_protocol::Project;
 use plexus_risk::label;
 
-/// Time that what was read counts as current for a list.
+/// Time for which a read project counts as current for a list.
 const FRESH: Duration = Duration::from_secs(3);
-/// Time that opening a session waits for its project; then the session has none until its next run or the next list.
+/// Maximum time that opening a session waits for its project; after it the session has none until its next run or the next list.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
-/// Reads at a time; others wait. A file system that hangs keeps this many threads; then projects stay as they were.
+/// Maximum number of concurrent reads; others wait. A file system that hangs blocks this many threads; then projects stay as they were.
 const READS: usize = 4;
-/// Time that anybody waits for a read; then the project stays as it was.
+/// Maximum time that any caller waits for a read; after it the project stays as it was.
 const READ_WAIT: Duration = Duration::from_secs(10);
-/// Folders that are remembered; beyond it those that were read longest ago are forgotten, and read again when they are needed.
+/// Maximum number of folders that are remembered; beyond it those that were read longest ago are dropped, and read again when needed.
 const FOLDERS: usize = 4096;
 
-/// Longest name that is shown, in bytes; the rest is left out.
+/// Maximum length of a displayed name, in bytes; the rest is left out.
 const NAME_MAX: usize = 200;
 
 /// The projects of the folders that sessions work in. Cheap to clone; clones share them.
@@ -34,7 +34,7 @@ const NAME_MAX: usize = 200;
 pub(super) struct Projects {
     known: Arc<RwLock<HashMap<String, KnownProject>>>,
     reads: Arc<Semaphore>,
-    /// The time when all sessions' folders were last looked at.
+    /// The time when all sessions' folders were last read.
     listed: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Projects {
 }
 
 impl Projects {
-    /// The project of a folder, as it was last read.
+    /// Returns the project of a folder as of its last read.
     pub(super) fn known(&self, cwd: &str) -> Option<Project> {
         self.known.read().get(cwd).map(|known| known.project.clone())
     }
@@ -59,7 +59,7 @@ impl Projects {
         self.known.read().get(cwd).is_some_and(|known| known.read_at.elapsed() < FRESH)
     }
 
-    /// Returns whether all sessions' folders are due to be looked at for a list; they count as looked at then.
+    /// Returns whether the folders of all sessions are due to be read for a list; if so, they count as read now.
     pub(super) fn list_is_due(&self) -> bool {
         let mut listed = self.listed.lock();
         if listed.is_some_and(|at| at.elapsed() < FRESH) {
@@ -93,7 +93,7 @@ impl Projects {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// Reads the folder of a session that is being opened, if it was not read just now.
+    /// Reads the folder of a session that is being opened, unless it was just read.
     pub(super) async fn of_opening(&self, cwd: &str) -> Option<Project> {
         if !self.is_fresh(cwd) {
             let read = tokio::time::timeout(OPENING_WAIT, self.read(vec![cwd.to_owned()])).await;
@@ -103,7 +103,7 @@ impl Projects {
     }
 }
 
-/// Reads the project of a folder from the disk, with names that are safe to show.
+/// Reads the project of a folder from the disk, with names that are safe to display.
 fn project_of(cwd: &str) -> Project {
     let found = plexus_workspace::project_of(Path::new(cwd));
     let shown = |name: String| label(&name, NAME_MAX);
@@ -115,7 +115,7 @@ fn project_of(cwd: &str) -> Project {
     }
 }
 
-/// Forgets the older half.
+/// Drops the older half.
 fn forget_oldest(known: &mut HashMap<String, KnownProject>) {
     let mut times: Vec<Instant> = known.values().map(|known| known.read_at).collect();
     let middle = times.len() / 2;

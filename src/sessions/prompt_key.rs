@@ -12,13 +12,12 @@ use super::SessionError;
 use super::prompts::PromptContent;
 use plexus_protocol::DeviceId;
 
-/// The idempotency key of a prompt as it is stored with the run. Keys belong to devices: the same key of another device is
-/// another key.
+/// The stored form of a prompt's idempotency key. Keys belong to devices: the same key of another device is another key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredPromptKey {
     key: String,
     by: DeviceId,
-    /// Digest of the prompt's content, to notice a key that is reused for another prompt.
+    /// Digest of the prompt's content, to detect a key that is reused for another prompt.
     digest: String,
 }
 
@@ -36,13 +35,13 @@ pub(super) struct PromptKey {
 }
 
 impl PromptKey {
-    /// `key`: visible ASCII characters.
+    /// Makes the key of a prompt. `key`: visible ASCII characters.
     pub(super) fn new(key: String, by: DeviceId, content: PromptContent) -> Self {
         let digest = short(content.iter().fold(Sha256::new(), |all, block| all.chain_update(json_digest(block))));
         Self { stored: StoredPromptKey { key, by, digest }, content }
     }
 
-    /// The part that is stored.
+    /// Returns the part that is stored.
     pub(super) fn stored(self) -> StoredPromptKey {
         self.stored
     }
@@ -61,12 +60,12 @@ impl PromptKey {
     }
 }
 
-/// The first 8 bytes of a digest: they guard against mistakes, not attacks, as a device harms only itself.
+/// Returns the first 8 bytes of a digest: they guard against mistakes, not attacks, as a device harms only itself.
 fn short(digest: Sha256) -> String {
     data_encoding::HEXLOWER.encode(digest.finalize().get(..8).unwrap_or_default())
 }
 
-/// The member order of text blocks in the release 0.1.0, which digested blocks byte for byte. It depended on the build.
+/// The member order of text blocks in release 0.1.0, which digested blocks byte for byte. It depended on the build.
 #[derive(Clone, Copy)]
 enum LegacyForm {
     /// Blocks as the client sent them.
@@ -77,7 +76,7 @@ enum LegacyForm {
 
 const LEGACY_FORMS: [LegacyForm; 3] = [LegacyForm::AsSent, LegacyForm::TextFirst, LegacyForm::TypeFirst];
 
-/// The digest that the release 0.1.0 stored.
+/// Returns the digest that release 0.1.0 stored.
 fn legacy_digest(content: &[Box<RawValue>], form: LegacyForm) -> String {
     /// A block with a text and nothing else.
     #[derive(Deserialize)]
@@ -90,7 +89,7 @@ fn legacy_digest(content: &[Box<RawValue>], form: LegacyForm) -> String {
     let mut all = Sha256::new();
     for block in content {
         let text = serde_json::from_str::<Text<'_>>(block.get()).ok().filter(|text| text.kind == "text");
-        // Serialized again: the client may have used other escapes.
+        // Serialized again, because the client may have used other escapes.
         let text = text.and_then(|text| serde_json::from_str::<Cow<'_, str>>(text.text.get()).ok());
         let text = text.and_then(|text| serde_json::to_string(&text).ok());
         let written = match (form, text) {
@@ -104,13 +103,13 @@ fn legacy_digest(content: &[Box<RawValue>], form: LegacyForm) -> String {
     short(all)
 }
 
-/// A digest of a JSON value that does not depend on the order of members, spaces or escapes. It is computed while the text
-/// is parsed; the value is not held in memory.
+/// Returns a digest of a JSON value that does not depend on the order of members, spaces or escapes. It is computed while the text is
+/// parsed; the value is not held in memory.
 fn json_digest(json: &RawValue) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut parser = serde_json::Deserializer::from_str(json.get());
     if (JsonDigester { into: &mut digest }).deserialize(&mut parser).is_err() {
-        // Byte for byte where serde_json fails: huge numbers, deep nesting, lone surrogates.
+        // The text is digested byte for byte where serde_json fails: huge numbers, deep nesting, lone surrogates.
         digest = Sha256::new_with_prefix(json.get());
     }
     digest.finalize().into()

@@ -9,13 +9,13 @@ use super::{Log, SessionError};
 use plexus_protocol::{Kind, Resolver, RunId, SessionId, object};
 use plexus_store::{ReadLimit, StoreError};
 
-/// Default limit of a prompt, in bytes of its content.
+/// Default maximum size of a prompt, in bytes of its content.
 pub const PROMPT_MAX: usize = 8 << 20;
 
 /// The ACP content blocks of a prompt. Shared because they can be large; stored once, in a row of their own.
 pub(super) type PromptContent = Arc<Vec<Box<RawValue>>>;
 
-/// Most content blocks of one prompt; more are refused.
+/// Maximum number of content blocks of one prompt; more are refused.
 const BLOCKS: usize = 256;
 
 /// The member that every ACP content block has.
@@ -25,7 +25,7 @@ struct Block {
     _kind: String,
 }
 
-/// Checks the content blocks of a prompt, which may have `limit` bytes in all.
+/// Checks the content blocks of a prompt, whose total size may be `limit` bytes.
 ///
 /// # Errors
 /// [`SessionError::PromptTooLarge`]; [`SessionError::Invalid`] for too many blocks, and for values that are no block.
@@ -45,10 +45,10 @@ pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), Sessi
     Ok(())
 }
 
-/// Most bytes of a block whose text is looked for; longer ones are pasted files and images.
+/// Maximum size of a block that is searched for text, in bytes; longer ones are pasted files and images.
 const TEXT_BLOCK: usize = 64 << 10;
 
-/// The text of the first block that has one.
+/// Returns the text of the first block that has one.
 pub(super) fn first_text(content: &[Box<RawValue>]) -> String {
     #[derive(Deserialize)]
     struct Text {
@@ -68,11 +68,11 @@ type PromptBlocks = Vec<Box<RawValue>>;
 /// Limit of one read of the log.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 
-/// Finds the run named, or the last one, with its prompt if the gateway sent it and it is still stored. Reads the log back to
-/// the beginning of that run, one slice in memory at a time.
+/// Finds the named run, or the last one, with its prompt if the gateway sent it and it is still stored. Reads the log back to the
+/// beginning of that run, one slice in memory at a time.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(super) fn prompt_of(
     log: &Log,
     session: &SessionId,

@@ -14,7 +14,7 @@ pub(super) enum ParsedAnswers {
     PerQuestion(Answers),
 }
 
-/// The id of the option that a text means: by its id or label, in any case if only one option matches.
+/// Returns the id of the option that a text means: by its id or label, in any case if only one option matches.
 pub(super) fn option_id<'a>(offered: &[(&'a str, &str)], text: &str) -> Option<&'a str> {
     if let Some((id, _)) = offered.iter().find(|(id, _)| *id == text) {
         return Some(id);
@@ -67,7 +67,7 @@ pub(super) fn judge(request: &Request, answers: &Answers) -> Result<ParsedAnswer
     }))
 }
 
-/// The agent's name of a question's field.
+/// Returns the agent's name of a question's field.
 fn field_name(question: &Question) -> String {
     question.field.clone().unwrap_or_else(|| question.id.clone())
 }
@@ -96,7 +96,7 @@ fn unfit(question: &Question, misfit: Misfit) -> SessionError {
     SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field_name(question)) }
 }
 
-/// The question of a request that has exactly one.
+/// Returns the question of a request that has exactly one.
 fn only_question(request: &Request) -> Option<&Question> {
     match &request.subject {
         About::Question { questions } => match questions.as_slice() {
@@ -118,8 +118,8 @@ pub(super) fn check_count(request: &Request, count: usize) -> Result<(), Session
     }
 }
 
-/// The decision of an answer given as one text: the answer to the only question, or, for several questions, a JSON object with
-/// a member for each.
+/// Returns the decision of an answer given as one text: the answer to the only question, or, for several questions, a JSON object with a
+/// member for each.
 ///
 /// # Errors
 /// [`SessionError::BadAnswer`].
@@ -146,7 +146,7 @@ pub(super) fn parse_text(request: &Request, text: &str) -> Result<Decision, Sess
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
             _ => None,
         };
-        // JSON types count: a string is no number.
+        // JSON types are significant: a string is not a number.
         let numeric = questions.iter().any(|question| question.id == name && question.fits.number.is_some());
         let texts = match &value {
             Value::Null => continue,

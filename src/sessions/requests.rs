@@ -1,4 +1,4 @@
-//! Requests and answers: making a request of an agent's question, judging answers against it, and receipts. Pure.
+//! Requests and answers: requests made from agents' questions, the checks of answers, and receipts. Pure.
 
 use sha2::{Digest, Sha256};
 
@@ -11,17 +11,17 @@ use plexus_protocol::{
 };
 use plexus_risk::{Display, SessionFolders, label};
 
-/// Longest title of a request, in bytes; `native` has the whole.
+/// Maximum length of the title of a request, in bytes; `native` has the whole.
 const TITLE_MAX: usize = 300;
-/// Longest reason forwarded to an agent, in bytes.
+/// Maximum length of a reason forwarded to an agent, in bytes.
 const REASON_MAX: usize = 4 << 10;
 
-/// Longest editable text and longest edit, in bytes. A longer text is not offered for editing, a longer edit refused.
+/// Maximum length of an editable text and of an edit, in bytes. A longer text is not offered for editing, a longer edit is refused.
 const EDIT_MAX: usize = 64 << 10;
-/// Longest label of an editable text, in bytes.
+/// Maximum length of the label of an editable text, in bytes.
 const LABEL_MAX: usize = 60;
 
-/// Makes a request of a runtime's question.
+/// Makes a request from a runtime's question.
 pub(super) fn open(
     ask: &AgentRequest,
     id: RequestId,
@@ -94,7 +94,7 @@ fn build(
     request
 }
 
-/// A pick or prompt request as one question.
+/// Returns a pick or prompt request as one question.
 fn question_of(ask: &AgentRequest) -> Question {
     let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
     let option = |item: &Item| QuestionOption {
@@ -120,7 +120,7 @@ fn question_of(ask: &AgentRequest) -> Question {
     }
 }
 
-/// The next revision of a request, from the runtime's new version of the question. `None` if nothing changed.
+/// Returns the next revision of a request, from the runtime's new version of the question. `None` if nothing changed.
 pub(super) fn revise(request: &Request, ask: &AgentRequest, folders: SessionFolders<'_>) -> Option<Request> {
     let at = |revision| {
         let owners = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
@@ -134,7 +134,7 @@ pub(super) fn revise(request: &Request, ask: &AgentRequest, folders: SessionFold
     Some(at(request.revision.saturating_add(1)))
 }
 
-/// SHA-256 (hex) of a request: its identity, its subject and what it offers. `subject_digest` is [`Display`]'s.
+/// Returns the SHA-256 digest (hex) of a request: its identity, its subject and what it offers. `subject_digest` is [`Display`]'s.
 fn digest(request: &Request, subject_digest: &str) -> String {
     let identity = (
         &request.request_id,
@@ -152,8 +152,8 @@ fn digest(request: &Request, subject_digest: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
 }
 
-/// Checks an answer against what the request offers, and what it allows against the device's risk limit `up_to`. The limit restricts
-/// allowing alone: every device that may answer may refuse, once or for always.
+/// Checks an answer against what the request offers, and what it allows against the device's risk limit `up_to`. The limit restricts only
+/// allowing: every device that may answer may refuse, once or permanently.
 ///
 /// # Errors
 /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::DigestRequired`], [`SessionError::BadAnswer`].
@@ -170,7 +170,7 @@ pub fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<
         return Err(SessionError::StaleDigest);
     }
     if answer.digest.is_none() && !refuses(&decision) {
-        // A yes needs proof that the current revision was shown, and all of it.
+        // To allow a request, a client must prove that it displayed all of the current revision.
         if request.changed && answer.revision.is_none() {
             return Err(SessionError::StaleDigest);
         }
@@ -193,7 +193,7 @@ fn refuses(decision: &Decision) -> bool {
     }
 }
 
-/// The reason of an answer, and whether the choice is to be remembered. Checks the answer's edit, too.
+/// Returns the reason of an answer, and whether the choice is to be remembered. Checks the answer's edit, too.
 fn reason_and_remember(request: &Request, answer: &Answer) -> Result<(Option<String>, bool), SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
@@ -225,7 +225,7 @@ fn reason_and_remember(request: &Request, answer: &Answer) -> Result<(Option<Str
     Ok((reason, remember))
 }
 
-/// The decision of an answer, if it fits what the request offers.
+/// Returns the decision of an answer, if it matches what the request offers.
 fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let given = usize::from(answer.option_id.is_some())
@@ -264,7 +264,7 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 (None, Some(ok)) => {
                     let kind = if ok { Choice::AllowOnce } else { Choice::RejectOnce };
                     let once = request.options.iter().find(|offer| offer.kind == kind);
-                    // `ok: false` of the UI protocol takes a permanent no if that is the only one offered.
+                    // `ok: false` of the UI protocol selects a permanent refusal if the request offers no other one.
                     once.or_else(|| always(request, ok).filter(|_| answer.as_offered && !ok))
                 }
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
@@ -315,7 +315,7 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
     }
 }
 
-/// The display and risk of an edited text, by the rules of commands. No folder is given, so that no path counts as inside it.
+/// Returns the display and risk of an edited text, by the rules of commands. No folder is given, so that no path counts as inside it.
 fn render_edit(text: &str) -> Display {
     plexus_risk::render(
         &RequestSubject::Command { argv: vec![text.to_owned()], cwd: None },
@@ -357,7 +357,7 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
     Ok(Decision::Ids(ids))
 }
 
-/// The receipt for a decision that ended a request.
+/// Makes the receipt for a decision that ended a request.
 pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now: Timestamp) -> Receipt {
     let mut receipt = Receipt {
         request_id: request.request_id.clone(),
@@ -384,7 +384,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.reason.clone_from(reason);
         }
         Decision::Edited { id, text, reason } => {
-            // Everybody sees the edited text as the agent gets it, rendered by the rules of requests.
+            // All clients see the edited text as the agent gets it, rendered by the rules of requests.
             let shown = render_edit(text);
             receipt.option_id = Some(id.clone());
             receipt.ok = Some(true);
@@ -410,7 +410,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
     receipt
 }
 
-/// The receipt for a request that was answered outside the gateway.
+/// Makes the receipt for a request that was answered outside the gateway.
 pub(super) fn receipt_elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Timestamp) -> Receipt {
     let by = Resolver::elsewhere(label(&elsewhere.by, TITLE_MAX));
     let kind = request.options.iter().find(|offer| Some(&offer.id) == elsewhere.option_id.as_ref()).map(|o| o.kind);
@@ -423,7 +423,7 @@ pub(super) fn receipt_elsewhere(request: &Request, elsewhere: AnsweredElsewhere,
     }
 }
 
-/// The receipt for a question that the runtime put to a reviewer of its own.
+/// Makes the receipt for a question that the runtime put to a reviewer of its own.
 pub(super) fn receipt_of_review(request: &Request, review: AgentReview, now: Timestamp) -> Receipt {
     let kind = if review.allowed { Choice::AllowOnce } else { Choice::RejectOnce };
     let option = request.options.iter().find(|offer| offer.kind == kind).map(|offer| offer.id.clone());

@@ -1,4 +1,4 @@
-//! The settings of all sessions.
+//! The settings shared by all sessions.
 
 use super::prompts::PROMPT_MAX;
 
@@ -7,9 +7,9 @@ use super::prompts::PROMPT_MAX;
 pub struct SessionRules {
     /// Time after which an open request expires, in milliseconds.
     pub expire_ms: Option<u64>,
-    /// Most queued prompts of a session; one more is refused.
+    /// Maximum number of queued prompts of a session; one more is refused.
     pub queue: usize,
-    /// Longest prompt, in bytes of its content; a longer one is refused.
+    /// Maximum size of a prompt, in bytes of its content; a longer one is refused.
     pub prompt_max: usize,
 }
 

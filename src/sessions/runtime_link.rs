@@ -1,5 +1,5 @@
-//! The channels between sessions and the drivers of runtimes. The types of both ends are here, so that `runtimes` depends on
-//! `sessions` and never the other way round.
+//! The channels between sessions and the drivers of runtimes. The types of both ends are here, so that `runtimes` depends on `sessions`
+//! and never the other way round.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ pub use plexus_protocol::RuntimeExit;
 use plexus_protocol::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
 use plexus_store::RuntimeMark;
 
-/// Batches of runtime events queued for one session; when the queue is full the driver waits, and so does the agent.
+/// Capacity of the queue to one session, in batches of runtime events; when the queue is full, the driver waits, and so does the agent.
 pub const EVENT_BATCHES: usize = 64;
 
-/// Orders queued for a runtime's driver; when the queue is full, senders wait in order.
+/// Capacity of the queue of a runtime's driver, in orders; when the queue is full, senders wait in order.
 pub const ORDERS: usize = 256;
 
-/// Found sessions of a runtime queued to be opened; further ones are left out until the runtime is attached again.
+/// Capacity of a runtime's queue of found sessions that are to be opened; further ones are left out until the runtime is attached again.
 pub const FOUND: usize = 256;
 
 /// The driver's end of the channel to one session.
@@ -46,16 +46,16 @@ pub enum RuntimeMessage {
         /// The running prompts of all its sessions.
         prompts: Vec<Ticket>,
     },
-    /// The runtime is gone.
+    /// The runtime ended.
     Exited(RuntimeExit),
 }
 
-/// The end of a batch in the runtime's output. Dropped once the batch is stored, or its session is gone: then the runtime's
-/// holder may forget the output up to there.
+/// The end of a batch in the runtime's output. Dropped once the batch is stored, or its session has ended: then the runtime's holder may
+/// drop the output up to there.
 #[derive(Debug)]
 pub struct Ack {
-    /// Offset in the output, in bytes from the runtime's start: all output before it is in this batch or an earlier one.
-    /// Absent if no holder keeps the output for a later gateway.
+    /// Offset in the output, in bytes from the runtime's start: all output before it is in this batch or an earlier one. Absent if no
+    /// holder retains the output for a later gateway.
     pub offset: Option<u64>,
     /// The time when the driver had parsed the batch.
     pub heard: Instant,
@@ -80,25 +80,25 @@ impl Drop for Ack {
 /// The batches of a runtime's output that are not stored yet.
 #[derive(Debug, Default)]
 pub struct AckTracker {
-    /// The offsets at which pending batches begin, with the number of batches.
+    /// The offsets at which pending batches begin, with the number of batches at each.
     pending: Mutex<BTreeMap<u64, usize>>,
     /// Notified whenever a batch was stored.
     stored: Notify,
 }
 
 impl AckTracker {
-    /// Tracks a batch from offset `from` to `offset`. `held`: whether a holder keeps the output until the batch is stored.
+    /// Tracks a batch from offset `from` to `offset`. `held`: whether a holder retains the output until the batch is stored.
     pub fn track(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Ack {
         *self.pending().entry(from).or_default() += 1;
         Ack { offset: held.then_some(offset), heard: Instant::now(), from, tracker: Arc::clone(self) }
     }
 
-    /// The offset up to which all output is stored, of the output parsed up to `parsed`.
+    /// Returns the offset up to which all output is stored, of the output parsed up to `parsed`.
     pub fn kept_up_to(&self, parsed: u64) -> u64 {
         self.pending().keys().next().map_or(parsed, |first| parsed.min(*first))
     }
 
-    /// Waits until another batch was stored. Cancellation safe.
+    /// Waits until another batch is stored. Cancellation safe.
     pub async fn changed(&self) {
         self.stored.notified().await;
     }
@@ -109,14 +109,14 @@ impl AckTracker {
 }
 
 impl SessionSender {
-    /// A new channel: the sender, and the end that the session reads.
+    /// Makes a new channel: the sender, and the end that the session reads.
     pub fn new() -> (Self, mpsc::Receiver<RuntimeMessage>) {
         let (tx, rx) = mpsc::channel(EVENT_BATCHES);
         (Self { tx }, rx)
     }
 
-    /// Sends a batch; waits while the queue is full. Cancellation safe: a batch is either sent or not. A batch for a session
-    /// that is gone is dropped.
+    /// Sends a batch; waits while the queue is full. Cancellation safe: a batch is either sent or not. A batch for a session that has
+    /// ended is dropped.
     pub async fn put(&self, batch: RuntimeMessage) {
         let _ = self.tx.send(batch).await;
     }
@@ -132,7 +132,7 @@ impl SessionSender {
     }
 }
 
-/// A command for a runtime, with where its results go.
+/// A command for a runtime, with the destination of its results.
 #[derive(Debug)]
 pub struct RuntimeOrder {
     /// The command.
@@ -145,18 +145,18 @@ pub struct RuntimeOrder {
     pub answered_at: Option<Instant>,
 }
 
-/// Conduct of a runtime, as its sessions learned it.
+/// Conduct of a runtime, as observed by its sessions.
 #[derive(Debug, Default)]
 pub struct RuntimeConduct {
-    /// `true` if a person allowed it something for good, so that it need not ask again.
+    /// `true` if a user permanently allowed the runtime something, so that it need not ask again.
     always: AtomicBool,
-    /// The first thing that it did without asking.
+    /// The first action that the runtime took without asking.
     acted: OnceLock<String>,
     changed: Notify,
 }
 
 impl RuntimeConduct {
-    /// Records what a session knows.
+    /// Records the observations of a session.
     pub fn learn(&self, acted: Option<&str>, always: bool) {
         self.always.fetch_or(always, Ordering::Relaxed);
         if let Some(acted) = acted
@@ -167,17 +167,17 @@ impl RuntimeConduct {
         }
     }
 
-    /// Returns whether a person allowed it something for good.
+    /// Returns whether a user permanently allowed the runtime something.
     pub fn allowed_always(&self) -> bool {
         self.always.load(Ordering::Relaxed)
     }
 
-    /// The first thing that it did without asking.
+    /// Returns the first action that the runtime took without asking.
     pub fn acted_unasked(&self) -> Option<&str> {
         self.acted.get().map(String::as_str)
     }
 
-    /// Waits until it has done something without asking. Cancellation safe.
+    /// Waits until the runtime has acted without asking. Cancellation safe.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -197,7 +197,7 @@ pub struct RuntimeLink {
     conduct: Arc<RuntimeConduct>,
 }
 
-/// Room for one order.
+/// A reserved place for one order in the driver's queue.
 pub type OrderPermit = mpsc::OwnedPermit<RuntimeOrder>;
 
 /// A session that another client opened in a runtime.
@@ -214,35 +214,36 @@ pub struct FoundSession {
 /// The driver's end of a [`RuntimeLink`].
 #[derive(Debug)]
 pub struct DriverEnd {
-    /// The orders. Closed when all senders are gone.
+    /// The queue of orders; closed when all senders are dropped.
     pub orders: mpsc::Receiver<RuntimeOrder>,
-    /// Notified once when the runtime is to stop for good, or is released.
+    /// The signal to stop for good, or to release the runtime; notified once.
     pub stop: Arc<Notify>,
-    /// `true` if it was released: see [`RuntimeLink::release`].
+    /// `true` if the runtime was released: see [`RuntimeLink::release`].
     pub released: Arc<AtomicBool>,
     /// The channel on which the driver publishes the runtime's state.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
-    /// The channel on which the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
+    /// The channel on which the driver reports sessions that other clients opened. When its queue is full, a session is left out with a
+    /// warning.
     pub found: mpsc::Sender<FoundSession>,
     /// The runtime's stderr.
     pub stderr_log: StderrLog,
-    /// The spec that the runtime was started with, set by the driver if the gateway does not know it.
+    /// The spec that the runtime was started with, set by the driver if the gateway does not have it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
-    /// Conduct of the runtime, as its sessions learned it.
+    /// Conduct of the runtime, as observed by its sessions.
     pub conduct: Arc<RuntimeConduct>,
 }
 
 /// The reason why an order was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRejected {
-    /// [`ORDERS`] are queued already.
+    /// The queue already has [`ORDERS`] orders.
     Full,
-    /// The runtime's driver is gone.
+    /// The runtime's driver has ended.
     Gone,
 }
 
 impl RuntimeLink {
-    /// A link to a runtime in the state `info`, and the driver's end.
+    /// Makes a link to a runtime in the state `info`, and the driver's end.
     pub fn new(info: RuntimeInfo) -> (Self, DriverEnd) {
         let (orders, orders_rx) = mpsc::channel(ORDERS);
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
@@ -277,7 +278,7 @@ impl RuntimeLink {
         )
     }
 
-    /// Queues an order without waiting: a session never waits for a runtime.
+    /// Queues an order without waiting, because a session never waits for a runtime.
     ///
     /// # Errors
     /// [`OrderRejected`], with the order.
@@ -288,7 +289,7 @@ impl RuntimeLink {
         })
     }
 
-    /// Waits in line for room for an order; `None` if the driver is gone.
+    /// Waits in line for a place in the driver's queue; `None` if the driver has ended.
     pub fn room(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
         let orders = self.orders.clone();
         async move { orders.reserve_owned().await.ok() }
@@ -304,50 +305,50 @@ impl RuntimeLink {
         self.was_found
     }
 
-    /// Returns the spec that the runtime was started with, if the driver had to find that out.
+    /// Returns the spec that the runtime was started with, if the driver had to determine it.
     pub fn spec(&self) -> Option<&RuntimeSpec> {
         self.spec.get()
     }
 
-    /// Tells the driver to stop the runtime for good: stdin closed, TERM, KILL, reaped, no restart.
+    /// Requests the driver to stop the runtime for good: stdin closed, TERM, KILL, reaped, no restart.
     pub fn stop(&self) {
         self.stop.notify_one();
     }
 
-    /// Tells the driver of an endpoint to let go of it, because it is gone. Its sessions end, and go on where they are when the endpoint
+    /// Requests the driver of an endpoint to release it, because the endpoint has ended. Its sessions end, and continue when the endpoint
     /// is attached again: their runs and requests wait for that. A program is stopped.
     pub fn release(&self) {
         self.released.store(true, Ordering::Relaxed);
         self.stop.notify_one();
     }
 
-    /// The sessions that other clients open in the runtime. `None` after the first call.
+    /// Returns the sessions that other clients open in the runtime. `None` after the first call.
     pub fn take_found(&self) -> Option<mpsc::Receiver<FoundSession>> {
         self.found.lock().take()
     }
 
-    /// Conduct of the runtime, as its sessions learned it.
+    /// Returns the conduct of the runtime, as observed by its sessions.
     pub fn conduct(&self) -> &RuntimeConduct {
         &self.conduct
     }
 
-    /// The last lines of the runtime's stderr.
+    /// Returns the last lines of the runtime's stderr.
     pub fn stderr_log(&self) -> &StderrLog {
         &self.stderr_log
     }
 
-    /// The runtime's state.
+    /// Returns the runtime's state.
     pub fn info(&self) -> Arc<RuntimeInfo> {
         Arc::clone(&self.info.borrow())
     }
 
-    /// Waits until the driver is gone: it then neither takes orders nor answers given ones. Cancellation safe.
+    /// Waits until the driver has ended: it then neither accepts orders nor responds to earlier ones. Cancellation safe.
     pub async fn ended(&self) {
         let mut info = self.watch();
         while info.changed().await.is_ok() {}
     }
 
-    /// The runtime's state as a watch; closed when its driver has ended.
+    /// Returns a watch of the runtime's state; closed when its driver has ended.
     pub fn watch(&self) -> watch::Receiver<Arc<RuntimeInfo>> {
         self.info.clone()
     }
@@ -355,13 +356,13 @@ impl RuntimeLink {
 
 /// Starts runtimes. Implemented by the `runtimes` module.
 pub trait Launcher: Send + Sync + 'static {
-    /// Starts a driver for `spec` and returns its link at once; [`RuntimeLink::info`] shows the runtime's progress.
+    /// Starts a driver for `spec` and returns its link at once; [`RuntimeLink::info`] returns the runtime's progress.
     ///
     /// # Errors
     /// A message with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String>;
 
-    /// Checks that a start of `spec` can begin: its folder and its program exist.
+    /// Checks that `spec` can be started: its folder and its program exist.
     ///
     /// # Errors
     /// A message with the fix.
@@ -372,17 +373,17 @@ pub trait Launcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The way from the runtimes to the clients of their sessions.
+    /// Returns the channel from the runtimes to the clients of their sessions.
     fn clients(&self) -> ClientRouter {
         ClientRouter::default()
     }
 
-    /// The gateway's own folder: no session works in it, and nothing in it is read or written for an agent.
+    /// Returns the gateway's own folder: no session works in it, and nothing in it is read or written for an agent.
     fn private_folder(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The runtimes that outlived an earlier gateway. Called once; each is to be [taken over](Self::reattach),
+    /// Returns the runtimes that outlived an earlier gateway. Called once; each of them has to be [taken over](Self::reattach),
     /// [ended](Self::dismiss), or left alone and reported.
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<OrphanedRuntime>> + Send + '_>> {
         Box::pin(std::future::ready(Vec::new()))
@@ -391,7 +392,7 @@ pub trait Launcher: Send + Sync + 'static {
     /// Takes over a runtime that [`left`](Self::left) returned, with the sessions that continue in it.
     ///
     /// # Errors
-    /// A message: the runtime is gone meanwhile.
+    /// A message: the runtime has ended meanwhile.
     fn reattach(&self, left: &OrphanedRuntime, _sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         Err(format!("there is no runtime {} to take over", left.id))
     }
@@ -411,7 +412,7 @@ pub trait Launcher: Send + Sync + 'static {
 pub struct OrphanedRuntime {
     /// The runtime's identifier.
     pub id: RuntimeId,
-    /// Tells it from others with the same identifier.
+    /// Distinguishes runtimes with the same identifier.
     pub place: usize,
     /// The known state of the process.
     pub known: OrphanState,
@@ -420,31 +421,31 @@ pub struct OrphanedRuntime {
 /// The known state of the process of an [`OrphanedRuntime`].
 #[derive(Clone, Debug)]
 pub enum OrphanState {
-    /// The holder answered.
+    /// The holder responded.
     All {
         /// The spec that the runtime was started with.
         spec: Box<RuntimeSpec>,
         /// The start of the runtime that is alive.
         generation: u64,
-        /// Identifies the process.
+        /// The name of the process.
         instance: String,
-        /// The holder is of the release 0.1.0: sessions refer to the process by generation until they were taken over once.
+        /// `true` if the holder is of release 0.1.0: sessions refer to the process by generation until they were taken over once.
         nameless: bool,
         /// The process id.
         pid: u32,
         /// The time when the process was started.
         started_at: Timestamp,
     },
-    /// The holder has not answered yet, and why. A gateway that takes the runtime over waits for the holder.
+    /// The holder has not responded yet. Contains the reason. A gateway that takes the runtime over waits for the holder.
     Late(String),
-    /// The holder cannot be used, and why.
+    /// The holder cannot be used. Contains the reason.
     Unusable(String),
 }
 
 /// The runtime process that a session runs in, as it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStart {
-    /// Identifies the process; `None` if the release 0.1.0 stored the session.
+    /// The name of the process; `None` if release 0.1.0 stored the session.
     pub instance: Option<String>,
     /// The start of the runtime.
     pub generation: u64,
@@ -461,7 +462,7 @@ impl ProcessStart {
         }
     }
 
-    /// The offset up to which the session has processed the output of this process, in which it runs.
+    /// Returns the offset up to which the session has processed the output of this process, in which it runs.
     pub fn last_stop(&self, instance: &str, nameless: bool) -> u64 {
         let same_process = |mark: &RuntimeMark| {
             mark.generation == number(Some(instance), 0) || (nameless && mark.generation == self.generation)
@@ -470,8 +471,8 @@ impl ProcessStart {
     }
 }
 
-/// The number of a process in marks: a hash of its instance, or the generation for processes of the release 0.1.0. The two do
-/// not collide: hashes have the second highest bit set, generations count from 1. Fits in 63 bits.
+/// Returns the number of a process in marks: a hash of its instance, or the generation for processes of release 0.1.0. The two do not
+/// collide: hashes have the second highest bit set, generations count from 1. The number fits in 63 bits.
 pub fn number(instance: Option<&str>, generation: u64) -> u64 {
     let Some(instance) = instance else { return generation };
     let digest = Sha256::digest(instance);

@@ -1,5 +1,5 @@
-//! The task that owns a session, all of it in one file because nothing else may write its state: decide (pure), commit
-//! (the log), perform (orders, replies).
+//! The task that owns a session, all of it in one file because no other code may write its state: decide (pure), commit (to the log),
+//! perform (orders, replies).
 
 mod drawing;
 mod persister;
@@ -32,14 +32,15 @@ use plexus_metrics::spans;
 use plexus_protocol::{Kind, Position, Project, Receipt, RequestId, Resolver, RunId, Ticket};
 use plexus_store::StoreError;
 
-/// Events in one commit of a session, about: further output of the runtime waits for the next one.
+/// Approximate maximum number of events in one commit of a session: further output of the runtime waits for the next one.
 const COMMIT_EVENTS: usize = 2048;
-/// Orders of one session that wait for room in its runtime's driver; beyond that the runtime is stopped, because it takes
-/// nothing.
+/// Maximum number of orders of one session that wait for its runtime's driver; beyond it the runtime is stopped, because it accepts no
+/// orders.
 const BACKLOG: usize = 4096;
 /// Delay before the task tries again to store a runtime's output after the store failed.
 const RETRY: Duration = Duration::from_millis(250);
-/// Longest output, in bytes, that may use the space that is reserved for answers: an answer that waits behind it needs it stored first.
+/// Maximum size of output, in bytes, that may use the space that is reserved for answers: an answer that waits behind it needs it stored
+/// first.
 const BEFORE_ANSWER: usize = 64 << 10;
 
 /// The clock, the rules and the identifiers for a decision made now. A macro, because it borrows what it makes.
@@ -57,7 +58,7 @@ macro_rules! decision_env {
 pub(super) use decision_env;
 pub(super) use persister::Persister;
 
-/// Everything the task owns.
+/// The state and resources that the task owns.
 pub(super) struct Task {
     pub(super) state: SessionStateMachine,
     pub(super) persister: Persister,
@@ -67,28 +68,28 @@ pub(super) struct Task {
     pub(super) commands: mpsc::Receiver<SessionCommand>,
     pub(super) rules: SessionRules,
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, SessionError>>>,
-    /// Orders that wait for room in the driver's queue, oldest first, and the pending wait.
+    /// Orders that wait for the driver's queue, oldest first, and the pending wait.
     backlog: VecDeque<RuntimeOrder>,
     room: Option<Pin<Box<dyn Future<Output = Option<OrderPermit>> + Send>>>,
-    /// The charges for the content of queued prompts, and of the one that the runtime has not responded to yet.
+    /// The charges for the content of queued prompts, and of the prompt that the runtime has not responded to yet.
     charges: Vec<(RunId, Charge)>,
     died: bool,
     /// The time when the answer that is being decided on was received.
     answered_at: Option<Instant>,
-    /// An answer that came while something before it could not be stored; it is next.
+    /// An answer that arrived while earlier output could not be stored; it is handled next.
     answer: Option<SessionCommand>,
     drawing: DrawingQueue,
     /// Agents that wait for the end of a question by a surface.
     askers: Vec<(RequestId, AskReply)>,
-    /// `true` if a run began or ended, so that the session's project is to be read again.
+    /// `true` if a run began or ended, so that the session's project has to be read again.
     project_stale: bool,
-    /// Notes how the folder is when runs begin and end.
+    /// Records the state of the folder when runs begin and end.
     pub(super) changes: Arc<Changes>,
-    /// `true` if the agent sent anything in the run that is under way.
+    /// `true` if the agent sent anything in the current run.
     acted: bool,
 }
 
-/// Returns whether an event is output of an agent, which may work on its folder from then on.
+/// Returns whether an event is output of an agent, which may change files in its folder from then on.
 const fn is_output(kind: Kind) -> bool {
     matches!(
         kind,
@@ -96,10 +97,10 @@ const fn is_output(kind: Kind) -> bool {
     )
 }
 
-/// A read of the session's project that is under way.
+/// A read of the session's project that is in progress.
 type ProjectRead = Pin<Box<dyn Future<Output = Option<Vec<Project>>> + Send>>;
 
-/// Waits for a read; for ever if there is none.
+/// Waits for a read; never returns if there is none.
 async fn pending_read(read: &mut Option<ProjectRead>) -> Option<Vec<Project>> {
     match read {
         Some(read) => read.await,
@@ -107,7 +108,7 @@ async fn pending_read(read: &mut Option<ProjectRead>) -> Option<Vec<Project>> {
     }
 }
 
-/// The next command of a client. Cancellation safe.
+/// Returns the next command of a client. Cancellation safe.
 async fn next_command(
     answer: &mut Option<SessionCommand>,
     commands: &mut mpsc::Receiver<SessionCommand>,
@@ -157,8 +158,8 @@ impl Task {
         }
     }
 
-    /// Runs until the runtime is gone or the session is closed; returns the state. First performs `planned`, which was stored
-    /// when the session was opened.
+    /// Runs until the runtime has ended or the session is closed; returns the state. First performs `planned`, which was stored when the
+    /// session was opened.
     pub(super) async fn run(mut self, planned: Plan, projects: Projects) -> EndedSession {
         self.perform(planned, None).await;
         // The project was read when the session was opened.
@@ -210,7 +211,7 @@ impl Task {
                     self.drawing_due().await;
                     TaskStep::GoOn
                 }
-                // What there is to do is found below.
+                // The work is determined below.
                 Ok(()) = ceilings.changed() => TaskStep::GoOn,
                 () = day => TaskStep::GoOn,
                 read = pending_read(&mut reading) => {
@@ -254,7 +255,7 @@ impl Task {
 
     async fn on_runtime_batch(&mut self, batch: Vec<RuntimeMessage>) -> TaskStep {
         let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
-        // Dropped, which acknowledges them, once everything is stored.
+        // Acknowledgements, which are sent by dropping them once everything is stored.
         let mut marks = Vec::new();
         self.state.set_allowed_always(self.link.conduct().allowed_always());
         self.decide(|state, env, plan| {
@@ -296,7 +297,7 @@ impl Task {
         next
     }
 
-    /// Decides on something that must not be lost, stores it (waits for the store as long as it takes), performs it.
+    /// Makes a decision that must not be lost, stores it (waits for the store without a limit), and performs it.
     async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
         self.see_ceilings();
@@ -308,7 +309,7 @@ impl Task {
                 answer.refuse(SessionError::of_store(&error));
             }
             if matches!(*error, StoreError::Gone(_)) {
-                // The session was deleted: nothing more is done for it.
+                // The session was deleted: it needs no further work.
                 return;
             }
             plan.sync = synced;
@@ -359,12 +360,12 @@ impl Task {
         Ok(outcome)
     }
 
-    /// Decides by the ceilings as they are now.
+    /// Applies the current ceilings.
     fn see_ceilings(&mut self) {
         self.state.see_ceilings(self.persister.ceilings.facts(now()));
     }
 
-    /// Does what the ceilings ask for, after something changed: here, in another session, or in the settings.
+    /// Carries out what the ceilings require after a change in this session, in another one, or in the settings.
     async fn follow_ceilings(&mut self) {
         let book = Arc::clone(&self.persister.ceilings);
         let asks_day = synchronize(&book, &mut self.state, now());
@@ -380,7 +381,7 @@ impl Task {
         self.charges.retain(|(run_id, _)| state.prompt_contents().any(|(held, _)| held == run_id));
     }
 
-    /// Performs what was decided. `since` is the first event of the run that may have ended.
+    /// Performs a stored plan. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
         self.link.conduct().learn(self.state.acted_unasked(), self.state.allowed_always());
@@ -411,7 +412,7 @@ impl Task {
         let order = match self.backlog.is_empty() {
             true => match self.link.order(order) {
                 Err((OrderRejected::Full, order)) => *order,
-                // If the runtime is gone, its driver reports it.
+                // If the runtime has ended, its driver reports it.
                 Ok(()) | Err((OrderRejected::Gone, _)) => return,
             },
             false => order,
@@ -419,7 +420,7 @@ impl Task {
         if self.backlog.len() >= BACKLOG {
             let mut plan = Plan::default();
             self.state.stuck(&decision_env!(self.rules), &mut plan);
-            // The stop below is what matters: if the event cannot be stored, the exit that follows reports the problem.
+            // The stop below is essential: if the event cannot be stored, the exit that follows reports the problem.
             let _ = self.persister.keep(&plan, &self.state).await;
             return self.link.stop();
         }
@@ -427,14 +428,14 @@ impl Task {
         self.room.get_or_insert_with(|| Box::pin(self.link.room()));
     }
 
-    /// Sends the oldest waiting order into the room; `None` if the driver is gone.
+    /// Sends the oldest waiting order with the permit; `None` if the driver has ended.
     fn order_next(&mut self, room: Option<OrderPermit>) {
         self.room = None;
         let Some(room) = room else { return self.backlog.clear() };
         if let Some(order) = self.backlog.pop_front() {
             room.send(order);
         }
-        // Then as many as there is room for.
+        // Then further ones while the queue has capacity.
         while let Some(order) = self.backlog.pop_front() {
             match self.link.order(order) {
                 Ok(()) => {}
@@ -458,7 +459,7 @@ impl Task {
                 let outcome = self
                     .try_decide(|state, env, plan| {
                         if let Some(over) = over {
-                            // A prompt that was accepted before needs no room.
+                            // A prompt that was accepted before needs no place in the queue.
                             let known = once.as_ref().map_or(Ok(None), |once| state.known(once))?;
                             return known.ok_or(SessionError::OverLimit(over));
                         }
@@ -480,7 +481,7 @@ impl Task {
                 let _ = reply.send(outcome);
             }
             SessionCommand::Answer { id, answer, by, up_to, key, at, reply } => {
-                // A loser changes nothing: no copy of the state, no commit.
+                // A late answer changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
                     let _ = reply.send(Err(self.persister.receipts.late(&id, key.as_ref())));
                     return TaskStep::GoOn;
@@ -537,7 +538,7 @@ impl Task {
                     // The session ends anyway: its agent must not continue unseen.
                     tracing::warn!(%error, "the end of a session is not kept");
                 }
-                // Its events are about to be deleted, so they are not indexed.
+                // The session's events are about to be deleted, so they are not indexed.
                 plan.ended.clear();
                 self.perform(plan, None).await;
                 self.finish();

@@ -23,7 +23,7 @@ use plexus_protocol::{
     Timestamp,
 };
 
-/// Commands of clients that wait for the session's task; when it is full, the clients wait.
+/// Capacity of the mailbox of a session's task, in commands; when it is full, the clients wait.
 pub(super) const MAILBOX: usize = 256;
 
 /// A command of a client to a session.
@@ -32,9 +32,9 @@ pub(super) enum SessionCommand {
         content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
-        /// The run whose prompt this repeats: it is cancelled first, and this prompt runs next.
+        /// The run whose prompt is sent again: it is cancelled first, and this prompt runs next.
         again: Option<RunId>,
-        /// The ledger's charge for the content, or that there was no room for it.
+        /// The ledger's charge for the content, or the error of a full ledger.
         charge: Option<Result<Charge, LedgerFull>>,
         reply: oneshot::Sender<Result<AcceptedPrompt, SessionError>>,
     },
@@ -48,10 +48,10 @@ pub(super) enum SessionCommand {
         id: RequestId,
         answer: Box<Answer>,
         by: Resolver,
-        /// The highest risk that the device may answer.
+        /// The maximum risk of requests that the device may answer.
         up_to: Option<Risk>,
         key: Option<AnswerKey>,
-        /// The time when the gateway received it.
+        /// The time when the gateway received the answer.
         at: Instant,
         reply: oneshot::Sender<Result<Receipt, SessionError>>,
     },
@@ -66,7 +66,7 @@ pub(super) enum SessionCommand {
         by: Resolver,
         reply: oneshot::Sender<Result<(), SessionError>>,
     },
-    /// The project of its folder was read again.
+    /// The project of the session's folder was read again.
     Project {
         project: Project,
         reply: oneshot::Sender<()>,
@@ -74,7 +74,7 @@ pub(super) enum SessionCommand {
     Draw(Box<WaitingCall>),
     Act(Box<Press>),
     Ask(Box<AskWork>),
-    /// End the session: the run is cancelled, the task ends.
+    /// The session is to be closed: the run is cancelled, the task ends.
     Close {
         reply: oneshot::Sender<Result<(), SessionError>>,
     },
@@ -88,7 +88,7 @@ impl SessionCommand {
             Self::Answer { reply, .. } => drop(reply.send(Err(why))),
             Self::Call { reply, .. } => drop(reply.send(Err(why))),
             Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
-            // Whoever read it sees that it was not taken.
+            // The reader of the project sees that the session did not accept it.
             Self::Project { reply, .. } => drop(reply),
             Self::Draw(call) => drop(call.reply.send(Err(why))),
             Self::Act(press) => drop(press.reply.send(Err(why))),
@@ -102,9 +102,9 @@ pub(super) struct SessionSummary {
     pub(super) info: SessionInfo,
     pub(super) open: Vec<Arc<Request>>,
     pub(super) runs: Vec<RunInfo>,
-    /// The device that opened it.
+    /// The device that opened the session.
     pub(super) owner: Option<SessionOwner>,
-    /// `true` if it asks about today's ceiling.
+    /// `true` if the session asks about today's ceiling.
     pub(super) asks_day: bool,
     /// The content of the queued prompts.
     pub(super) waiting: Vec<(RunId, PromptContent)>,
@@ -112,23 +112,23 @@ pub(super) struct SessionSummary {
     pub(super) own_calls: Vec<CallDigest>,
 }
 
-/// Sorts sessions by their latest activity: the log position first, then the time.
+/// A sort key for sessions by their latest activity: the log position first, then the time.
 pub type NewsRank = (u64, i64);
 
 /// A session, from outside its task.
 #[derive(Clone)]
 pub(super) struct SessionHandle {
     pub(super) origin: Arc<Origin>,
-    /// The mailbox of its task; none for a session that ended.
+    /// The mailbox of the session's task; `None` for a session that ended.
     pub(super) commands: Option<mpsc::Sender<SessionCommand>>,
     pub(super) view: Arc<ArcSwap<SessionSummary>>,
     /// The time of the last event, in milliseconds. Updated more often than the view.
     pub(super) updated: Arc<AtomicI64>,
     /// The position of the event that started the current activity.
     pub(super) doing_at: Arc<AtomicU64>,
-    /// The position of its last event: finds what changed since a position, whatever the clock did.
+    /// The position of the session's last event: finds changes since a position, regardless of changes of the clock.
     pub(super) last: Arc<AtomicU64>,
-    /// The position of its latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
+    /// The position of the session's latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
     pub(super) news: Arc<AtomicU64>,
     /// The state, while no task owns it.
     parked: Arc<Mutex<Option<EndedSession>>>,
@@ -137,10 +137,10 @@ pub(super) struct SessionHandle {
     pub(super) surfaces: Arc<SurfaceBoard>,
 }
 
-/// The state of an ended session: it continues from here if its runtime is started again.
+/// The state of an ended session: it continues from this state if its runtime is started again.
 pub(super) struct EndedSession {
     pub(super) state: SessionStateMachine,
-    /// The runtime exited while this gateway ran: the session is reopened with the runtime.
+    /// `true` if the runtime exited while this gateway ran: the session is reopened with the runtime.
     pub(super) died: bool,
 }
 
@@ -168,22 +168,22 @@ impl SessionHandle {
         *self.parked() = Some(parked);
     }
 
-    /// The run that was requested under this key, if the session has no task and remembers it.
+    /// Returns the run that was requested under this key, if the session has no task and remembers the key.
     pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
     }
 
-    /// A copy of the state, if there is no task. Callers that replace it must hold `opening`.
+    /// Returns a copy of the state, if there is no task. Callers that replace it must hold `opening`.
     pub(super) fn ended_state(&self) -> Option<EndedSession> {
         self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
     }
 
-    /// Takes the state, for a task to own.
+    /// Takes the state, for a task to own it.
     pub(super) fn take_ended(&self) -> Option<EndedSession> {
         self.parked().take()
     }
 
-    /// The generation of the runtime whose exit ended the session.
+    /// Returns the generation of the runtime whose exit ended the session.
     pub(super) fn died_in(&self) -> Option<u64> {
         self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
     }
@@ -192,7 +192,7 @@ impl SessionHandle {
         self.parked.lock()
     }
 
-    /// By log position; by time only for activity before this gateway started.
+    /// Returns the rank: by log position; by time only for activity before this gateway started.
     pub(super) fn rank(&self) -> NewsRank {
         (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
-//! The snapshot of a session for clients that join late: the newest messages and tool calls within a bound, and the latest
-//! event of each kind of which only the latest matters.
+//! The snapshot of a session for clients that join late: the newest messages and tool calls within a bound, and the latest event of each
+//! kind that counts only by its latest event.
 
-// Every kind is named here, so that a new one does not compile before it was decided on.
+// Every kind is listed here, so that a new one does not compile until its role is decided.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::borrow::Cow;
@@ -18,15 +18,15 @@ use plexus_protocol::transcript::{
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
 
-/// Most bytes of messages and tools in a snapshot, about. Older ones are read by pages, from [`Snapshot::before`] back.
+/// Approximate maximum size of messages and tools in a snapshot, in bytes. Older ones are read by pages, from [`Snapshot::before`] back.
 pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
-/// Longest piece of a message's text, in bytes; the window drops whole pieces.
+/// Maximum length of a piece of a message's text, in bytes; the window drops whole pieces.
 const PIECE_MAX: usize = if cfg!(test) { 256 } else { 8 << 10 };
-/// Longest body in [`Snapshot::latest`], in bytes; of a longer one, a part. The event has all of it.
+/// Maximum length of a body in [`Snapshot::latest`], in bytes; a longer one is shortened. The event has all of it.
 const LATEST_MAX: usize = 256 << 10;
-/// Longest member of a body of which a part is shown, in bytes.
+/// Maximum length of a member of a shortened body, in bytes.
 const MEMBER_MAX: usize = 64 << 10;
-/// Longest body of which a part is shown, in bytes: reading it takes several times its size. Of a longer one, only its size is.
+/// Maximum length of a body that is shortened, in bytes: reading it takes several times its size. A longer one is replaced by its size.
 const SHORTENED_MAX: usize = 1 << 20;
 /// The members that clients expect to be lists.
 const LISTS: [(Kind, &str); 3] = [
@@ -34,7 +34,7 @@ const LISTS: [(Kind, &str); 3] = [
     (Kind::AvailableCommandsUpdate, "availableCommands"),
     (Kind::ConfigOptionUpdate, "configOptions"),
 ];
-/// Bytes that a message or a tool call takes beside its text, about.
+/// Approximate size of a message or a tool call without its text, in bytes.
 const OVERHEAD: usize = 160;
 
 /// The kinds of which a snapshot has only the latest event.
@@ -54,15 +54,15 @@ pub const LATEST: &[Kind] = &[
 pub(super) struct SnapshotFold {
     latest: BTreeMap<Cow<'static, str>, Box<RawValue>>,
     window: VecDeque<Piece>,
-    /// Bytes of the window, about.
+    /// Approximate size of the window, in bytes.
     bytes: usize,
-    /// The start of the window, once something was dropped from it.
+    /// The start of the window, once an older part was dropped.
     start: Option<Position>,
     /// `true` if the first message of the window began before it.
     continued: bool,
-    /// The last event of the fold.
+    /// The position of the last event of the fold.
     pub(super) at: Position,
-    /// The snapshot made last, until the next event.
+    /// The most recently made snapshot, until the next event.
     cached: Option<Arc<SharedSnapshot>>,
 }
 
@@ -103,14 +103,14 @@ impl Piece {
         if !in_window(event.kind) {
             return None;
         }
-        // The window needs only that there was a plan.
+        // The window only needs to know that there was a plan.
         let read = if event.kind == Kind::Plan { "{}".as_bytes() } else { &event.body };
         let mut body = EntryBody::read(event.kind, serde_json::from_slice(read).ok()?);
         let bytes = OVERHEAD
             + match &mut body {
                 EntryBody::Message { content: Content::Text(text), .. } => text.len(),
                 EntryBody::Plan(_) => 0,
-                // The window needs only that a run began, and how it ended.
+                // The window only needs to know that a run began, and how it ended.
                 EntryBody::RunStarted(body) => {
                     *body = serde_json::Value::Null;
                     0
@@ -141,7 +141,7 @@ impl Piece {
         Some(MessageKey::new(*role, &self.run_id, id.as_deref(), parent.as_deref()))
     }
 
-    /// Merges the piece right after this one; returns it if it must stay a piece of its own.
+    /// Merges the piece right after this one; returns it if it must remain a piece of its own.
     fn join(&mut self, next: Self) -> Option<Self> {
         let continues = self.continues_with(&next);
         // Terminal output is appended by the transcript: each update has to be applied by itself.
@@ -170,7 +170,7 @@ impl Piece {
 }
 
 impl SnapshotFold {
-    /// Starts from the [`base`](Self::base) that retention stored for the events it removed.
+    /// Starts from the [`base`](Self::base) that retention stored for the removed events.
     pub(super) fn from_base(base: &[u8]) -> Self {
         let stored: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(base).unwrap_or_default();
         let latest =
@@ -178,7 +178,7 @@ impl SnapshotFold {
         Self { latest: latest.collect(), ..Self::default() }
     }
 
-    /// The part of the fold that later folds need when its events are removed.
+    /// Returns the part of the fold that later folds need when its events are removed.
     pub(super) fn base(&self) -> Vec<u8> {
         serde_json::to_vec(&self.latest).unwrap_or_default()
     }
@@ -209,8 +209,8 @@ impl SnapshotFold {
         }
     }
 
-    /// Records an event of a kind of which only the latest counts. Without `newer`, events are applied backwards: one that is
-    /// known already stays.
+    /// Records an event of a kind that counts only by its latest event. Without `newer`, events are applied backwards: an event that is
+    /// already recorded stays.
     fn take_latest(&mut self, event: &Event, newer: bool) {
         if LATEST.contains(&event.kind)
             && let Some(body) = latest_body(event)
@@ -235,13 +235,13 @@ impl SnapshotFold {
         }
     }
 
-    /// Bytes of memory, about, with the cached snapshot.
+    /// Returns the approximate size in memory, including the cached snapshot, in bytes.
     pub(super) fn weight(&self) -> usize {
         let latest: usize = self.latest.values().map(|body| body.get().len()).sum();
         2 * (self.bytes + latest) + 1024
     }
 
-    /// The snapshot, exact at `cursor`, with at most `most` bytes of messages and tools, about.
+    /// Returns the snapshot, exact at `cursor`, with about `most` bytes of messages and tools at most.
     pub(super) fn snapshot(
         &mut self,
         session: SessionInfo,
@@ -348,7 +348,7 @@ pub(super) struct BackwardsFold {
 }
 
 impl BackwardsFold {
-    /// An empty fold at `head`.
+    /// Makes an empty fold at `head`.
     pub(super) fn from(head: Position) -> Self {
         let fold = SnapshotFold { at: head, ..SnapshotFold::default() };
         Self { fold, events: VecDeque::new(), bytes: 0, full: false, done: false }
@@ -374,7 +374,7 @@ impl BackwardsFold {
         self.done = self.full && LATEST.iter().all(found);
     }
 
-    /// The fold, on top of the [`base`](SnapshotFold::base) that retention stored.
+    /// Returns the fold, on top of the [`base`](SnapshotFold::base) that retention stored.
     pub(super) fn finish(mut self, base: Option<&[u8]>) -> SnapshotFold {
         let head = self.fold.at;
         let latest = std::mem::take(&mut self.fold.latest);
@@ -394,7 +394,7 @@ impl BackwardsFold {
 /// The members of `_meta` in which agents send the available modes.
 const MODES: [&str; 2] = ["modes", "plexus"];
 
-/// A mode update with the available modes of an older one; `None` if it has them itself, or the older one has none.
+/// Returns a mode update with the available modes of an older one; `None` if it has them itself, or the older one has none.
 fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
     let has_modes =
         |body: &Members| body.get("_meta").is_some_and(|meta| MODES.iter().any(|name| meta.get(name).is_some()));
@@ -409,7 +409,7 @@ fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&newer).ok()
 }
 
-/// The body of an event for [`Snapshot::latest`]: whole, or its beginning. Of a list, whole elements stay.
+/// Returns the body of an event for [`Snapshot::latest`]: the whole body, or its beginning. Lists are cut between elements.
 fn latest_body(event: &Event) -> Option<Box<RawValue>> {
     if event.body.len() <= LATEST_MAX {
         return serde_json::from_slice(&event.body).ok();

@@ -1,5 +1,5 @@
-//! Snapshot folds of sessions, shared by all callers: one task per session builds the fold or brings it up to date, however
-//! many callers wait for it.
+//! Snapshot folds of sessions, shared by all callers: one task per session builds the fold or updates it, however many callers wait for
+//! it.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -12,27 +12,27 @@ use super::{Filter, Log};
 use plexus_protocol::{Position, SessionId};
 use plexus_store::{ReadLimit, StoreError};
 
-/// Folds kept; beyond it the least recently used one is dropped.
+/// Maximum number of cached folds; beyond it the least recently used one is dropped.
 const FOLDS: usize = 256;
-/// Bytes of all folds kept, about; beyond it the least recently used one is dropped.
+/// Approximate maximum size of all cached folds, in bytes; beyond it the least recently used one is dropped.
 const FOLDS_BYTES: usize = 48 << 20;
-/// Folds built at a time; others wait.
+/// Maximum number of folds built at a time; others wait.
 const BUILDS: usize = 2;
 /// Limit of one read while a fold is built, on a thread that may block.
 const BUILD_SLICE: ReadLimit = ReadLimit { events: 16 << 10, bytes: 2 << 20 };
-/// Limit of one read while a fold is brought up to date.
+/// Limit of one read while a fold is updated.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 
-/// The fold of a session, once it was built.
+/// The cache entry of a session's fold.
 #[derive(Default)]
 pub(super) struct CachedFold {
     fold: Option<SnapshotFold>,
-    /// Up to where retention had removed events when the fold was built.
+    /// The position up to which retention had removed events when the fold was built.
     trimmed: Position,
 }
 
 impl CachedFold {
-    /// The fold; `None` before it was built.
+    /// Returns the fold; `None` before it was built.
     pub(super) fn fold(&mut self) -> Option<&mut SnapshotFold> {
         self.fold.as_mut()
     }
@@ -49,7 +49,7 @@ pub(super) struct SnapshotCache {
 struct Table {
     slots: HashMap<SessionId, Slot>,
     bytes: usize,
-    /// Counts lookups; the order of use.
+    /// The number of lookups so far; defines the order of use.
     lookups: u64,
 }
 
@@ -66,11 +66,11 @@ impl Default for SnapshotCache {
 }
 
 impl SnapshotCache {
-    /// The fold of a session with its events up to `up_to` at least, locked until the guard is dropped. If the future is
-    /// dropped, the work goes on for the next caller.
+    /// Returns the fold of a session with its events up to `up_to` at least, locked until the guard is dropped. If the future is dropped,
+    /// the work continues for the next caller.
     ///
     /// # Errors
-    /// As [`Log::read`].
+    /// The errors of [`Log::read`].
     pub(super) async fn fold_up_to(
         &self,
         log: &Log,
@@ -81,10 +81,10 @@ impl SnapshotCache {
         self.advance(guard, log, session, up_to).await
     }
 
-    /// As [`fold_up_to`](Self::fold_up_to), for a fold that is locked already.
+    /// Like [`fold_up_to`](Self::fold_up_to), for a fold that is locked already.
     ///
     /// # Errors
-    /// As [`Log::read`].
+    /// The errors of [`Log::read`].
     pub(super) async fn advance(
         &self,
         mut guard: OwnedMutexGuard<CachedFold>,
@@ -113,7 +113,7 @@ impl SnapshotCache {
         }
     }
 
-    /// The number of folds, and their bytes.
+    /// Returns the number of folds, and their size in bytes.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
         let table = self.table();

@@ -1,5 +1,5 @@
-//! The state machine of a session: runs, requests and the prompt queue. Pure: values in, a [`Plan`] out; no I/O, no clock, no
-//! randomness of its own.
+//! The state machine of a session: runs, requests and the prompt queue. Pure: values in, a [`Plan`] out; no I/O, no clock, no randomness
+//! of its own.
 
 mod activity;
 mod ceilings;
@@ -54,30 +54,31 @@ use plexus_protocol::{
 use plexus_risk::label;
 use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
-/// Requests open at once in one session, of which a connection of its agent opens 256; a further one is withdrawn, with an `error` event.
+/// Maximum number of open requests of a session, of which a connection of its agent opens 256; a further one is withdrawn, with an
+/// `error` event.
 const OPEN_MAX: usize = 272;
-/// Receipts of closed requests that a session holds in memory, for late answers; older ones are read from the store.
+/// Maximum number of receipts of closed requests that a session holds in memory, for late answers; older ones are read from the store.
 const RECEIPTS: usize = 256;
-/// Longest excerpt of a prompt shown in lists, in bytes.
+/// Maximum length of a prompt's excerpt in lists, in bytes.
 const TEXT_SHOWN: usize = 200;
-/// Longest title taken from a prompt or an agent, in bytes.
+/// Maximum length of a title taken from a prompt or an agent, in bytes.
 const TITLE_MAX: usize = 120;
-/// Answered requests that a session remembers, in case the runtime reports that an answer came too late.
+/// Maximum number of answered requests that a session remembers, in case the runtime reports that an answer came too late.
 const ANSWERED: usize = 64;
-/// Ended runs of a session whose idempotency keys are remembered. The keys of running and queued prompts all are.
+/// Maximum number of ended runs whose idempotency keys a session remembers. The keys of running and queued prompts are all remembered.
 const KEYED: usize = 64;
-/// Longest stop reason or message remembered with the key of an ended run, in bytes.
+/// Maximum length of the stop reason or message stored with the key of an ended run, in bytes.
 const KEYED_TEXT_MAX: usize = 500;
-/// Tool calls of one run that the gateway closes if the agent does not; later ones stay as the agent left them.
+/// Maximum number of tool calls of one run that the gateway closes if the agent does not; later ones stay as the agent left them.
 const TOOLS_MAX: usize = 4096;
-/// Running calls of the gateway's own tools that are known of a run; beyond that the oldest are forgotten, and refused if they draw
-/// only now.
+/// Maximum number of running calls of the gateway's own tools that are tracked for a run; beyond it the oldest are dropped, and refused
+/// if they draw later.
 const OWN_CALLS_MAX: usize = 64;
-/// Running tools whose titles are known, for the session's current activity.
+/// Maximum number of running tools whose titles are stored, for the session's current activity.
 const DOING_MAX: usize = 32;
-/// Longest reason of a cancel, in bytes.
+/// Maximum length of the reason of a cancel, in bytes.
 const REASON_MAX: usize = 1000;
-/// Longest title that a person gives, in bytes. `Directory::edit_session` refuses long ones earlier, by characters.
+/// Maximum length of a title that a user gives, in bytes. `Directory::edit_session` refuses long ones earlier, by characters.
 const NAME_MAX: usize = 1000;
 
 /// The inputs of a decision beside the state: clocks, rules and sources of identifiers.
@@ -92,7 +93,7 @@ pub(super) struct DecisionEnv<'a> {
     pub(super) ticket: &'a mut dyn FnMut() -> Ticket,
 }
 
-/// The result of a decision. The events are stored before anything else of it is done.
+/// The result of a decision. Its events are stored before the rest is carried out.
 #[derive(Default)]
 pub(super) struct Plan {
     /// Events to store, in order.
@@ -107,13 +108,13 @@ pub(super) struct Plan {
     pub(super) doing: Option<usize>,
     /// Rows of surfaces.
     pub(super) surfaces: Vec<SurfaceChange>,
-    /// The spending, stored with the events.
+    /// Changes of the spending, stored with the events.
     pub(super) spent: Vec<SpendChange>,
     /// `true` if the events must be on disk (synced) before anything else is done.
     pub(super) sync: bool,
     /// `true` if the session's row and summary changed.
     pub(super) dirty: bool,
-    /// Offset in the runtime's output up to which it was processed; stored with the events.
+    /// Offset up to which the runtime's output was processed; stored with the events.
     pub(super) heard: Option<u64>,
     /// The time when the driver parsed the first event of this plan, for the latency metrics.
     pub(super) heard_at: Option<Instant>,
@@ -128,7 +129,7 @@ pub(super) struct RequestChange {
     pub(super) event: usize,
 }
 
-/// Reads the content of a prompt from the session's row, where schema 3 and older had it.
+/// Reads the content of a prompt from the session's row, which had it in schema 3 and older.
 fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<PromptContent>, D::Error> {
     Ok(Option::<Vec<Box<RawValue>>>::deserialize(row)?.map(Arc::new))
 }
@@ -138,7 +139,7 @@ fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<Pro
 struct SessionCore {
     native_id: Option<NativeId>,
     title: Option<String>,
-    /// `true` if a person set the title; the agent no longer changes it then.
+    /// `true` if a user set the title; the agent no longer changes it then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     named: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -147,7 +148,7 @@ struct SessionCore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<SessionOwner>,
     cwd: String,
-    /// The same folder without symbolic links, where that path differs.
+    /// The path of the same folder without symbolic links, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resolved_cwd: Option<String>,
     /// The folder of the agent's process, if its commands run there and not in `cwd`.
@@ -160,7 +161,7 @@ struct SessionCore {
     #[serde(default)]
     prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
-    /// Absent in rows of gateways that did not count messages.
+    /// Counts of messages; absent in rows of gateways that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<MessageCounts>,
     #[serde(default, skip_serializing_if = "SpendMeter::is_new")]
@@ -170,7 +171,7 @@ struct SessionCore {
     #[serde(default, skip_serializing_if = "Conduct::is_new")]
     conduct: Conduct,
     generation: u64,
-    /// Identifies the runtime process that the session runs in. Absent in rows of the release 0.1.0, and for endpoints.
+    /// The name of the runtime process that the session runs in. Absent in rows of release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
     exited: Option<String>,
@@ -194,12 +195,12 @@ struct SessionCore {
     /// `true` if the session was open in its endpoint when the gateway stopped; the next gateway opens it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
-    /// The reported part of the endpoint's copy of the session: see [`RuntimeEvent::Checkpoint`].
+    /// The stored position in the endpoint's copy of the session: see [`RuntimeEvent::Checkpoint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
 }
 
-/// Returns how a run ended, with shortened texts.
+/// Returns the outcome of a run, with shortened texts.
 fn run_outcome(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> RunOutcome {
     let short = |text: &str| label(text, KEYED_TEXT_MAX);
     RunOutcome { status, stop_reason: stop_reason.map(short), message: message.map(short) }
@@ -224,10 +225,10 @@ struct ActiveRun {
     run_id: RunId,
     seq: u64,
     started_at: Timestamp,
-    /// Absent for work that the gateway did not start.
+    /// The ticket; absent for work that the gateway did not start.
     #[serde(default)]
     ticket: Option<Ticket>,
-    /// The prompt, kept until the run ends: the gateway may die before the runtime gets it. Only the runtime's dialect knows
+    /// The prompt, stored until the run ends: the gateway may die before the runtime gets it. Only the runtime's dialect can determine
     /// whether it did: it has the ticket or not.
     #[serde(default, skip_serializing, deserialize_with = "content_in_row")]
     content: Option<PromptContent>,
@@ -249,7 +250,7 @@ struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Records that a call of the gateway's own tools runs, or that whatever call it was does not.
+    /// Records that a call of the gateway's own tools runs, or that the call with this id is no such call.
     fn note_own_call(&mut self, id: &str, own: Option<CallDigest>) {
         self.own_calls.retain(|(known, _)| known != id);
         if let Some(own) = own {
@@ -270,7 +271,7 @@ struct QueuedRun {
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     once: Option<StoredPromptKey>,
-    /// The ceiling that it waits for, as clients were told.
+    /// The ceiling for which the run waits, as published to clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ceiling: Option<CeilingOf>,
 }
@@ -295,17 +296,17 @@ pub(super) struct SessionStateMachine {
     stored_prompts: BTreeSet<RunId>,
     /// `true` if the session is being opened again.
     reopening: bool,
-    /// `true` if a person allowed the agent something for good.
+    /// `true` if a user permanently allowed the agent something.
     allowed_always: bool,
     /// Tool calls in progress, while it is not known whether the agent asks.
     watched: BTreeMap<String, WatchedCall>,
     /// `true` if the session's process differs from the one in its row.
     process_changed: bool,
-    /// The ceilings, as they were before this decision.
+    /// The ceilings before this decision.
     ceilings: Arc<CeilingFacts>,
-    /// The spending since then.
+    /// The spending since then that is not yet in the ceilings.
     unbooked: Spending,
-    /// The prompt of the run that an earlier gateway left unfinished.
+    /// The ticket of the run that an earlier gateway left unfinished.
     inherited_ticket: Option<Ticket>,
     /// Position of the first event that the unfinished run or open requests of an earlier gateway need.
     pub(super) retain_from: Option<Position>,
@@ -368,8 +369,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row. `now` is free of
-    /// steps of the wall clock.
+    /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row. `now`: the time
+    /// without steps of the wall clock.
     pub(super) fn restore<'e>(
         origin: Arc<Origin>,
         row: &[u8],
@@ -412,7 +413,7 @@ impl SessionStateMachine {
         Ok(state)
     }
 
-    /// The content of the running prompt and of the queued ones, by run; stored in rows of their own.
+    /// Returns the content of the running prompt and of the queued ones, by run; stored in rows of their own.
     pub(super) fn prompt_contents(&self) -> impl Iterator<Item = (&RunId, &PromptContent)> {
         let run = self.core.run.iter().map(|run| (&run.run_id, run.content.as_ref()));
         let queue = self.core.queue.iter().map(|queued| (&queued.run_id, queued.content.as_ref()));
@@ -432,7 +433,7 @@ impl SessionStateMachine {
         self.core.native_id.as_ref()
     }
 
-    /// The device that opened the session, if one did.
+    /// Returns the device that opened the session, if one did.
     pub(super) fn owner(&self) -> Option<&SessionOwner> {
         self.core.owner.as_ref()
     }
@@ -445,7 +446,7 @@ impl SessionStateMachine {
         &self.core.cwd
     }
 
-    /// Makes an ended session live again: its runtime is back.
+    /// Marks an ended session as live, because its runtime runs again.
     pub(super) fn mark_live(&mut self, native: NativeId, generation: u64) {
         self.core.exited = None;
         self.core.left = false;
@@ -459,7 +460,7 @@ impl SessionStateMachine {
         self.reopening = true;
     }
 
-    /// The state of a session that goes on in its endpoint while no gateway runs.
+    /// Returns the state of a session that continues in its endpoint while no gateway runs.
     pub(super) fn carried(&self) -> Option<CarriedState> {
         let (asks, prompt) = self.pending();
         let content = self.core.run.as_ref().and_then(|run| run.content.as_deref());
@@ -471,17 +472,17 @@ impl SessionStateMachine {
         self.core.generation
     }
 
-    /// The runtime process that the session runs in, with the stored mark of its output.
+    /// Returns the runtime process that the session runs in, with the stored mark of its output.
     pub(super) fn process_start(&self, mark: Option<RuntimeMark>) -> ProcessStart {
         ProcessStart { instance: self.core.instance.clone(), generation: self.core.generation, mark }
     }
 
-    /// The mark to store once the process's output is processed up to `offset`.
+    /// Returns the mark to store once the process's output is processed up to `offset`.
     pub(super) fn mark(&self, offset: u64) -> RuntimeMark {
         RuntimeMark { generation: runtime_link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
-    /// Returns whether a run or an open request still needs the session's events; retention keeps them then.
+    /// Returns whether a run or an open request still needs the session's events; retention does not remove them then.
     pub(super) fn unfinished(&self) -> bool {
         self.core.run.is_some() || !self.open.is_empty()
     }
@@ -522,13 +523,13 @@ impl SessionStateMachine {
             updated_at: core.updated_at,
             message_count: core.messages.as_ref().map(|messages| messages.count),
             last_user_message: core.messages.as_ref().and_then(|messages| messages.last.clone()),
-            // Set by the directory.
+            // The directory sets it.
             linked: core.exited.is_none() && in_terminal(&self.origin.dialect),
             restartable: false,
         }
     }
 
-    /// The unfinished calls of the gateway's own tools, where they are checked.
+    /// Returns the unfinished calls of the gateway's own tools, where they are checked.
     pub(super) fn own_calls(&self) -> Vec<CallDigest> {
         self.core.run.iter().flat_map(|run| run.own_calls.iter().map(|(_, call)| *call)).collect()
     }
@@ -582,7 +583,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// Surfaces changed: an event with each of these bodies, and the rows.
+    /// Records a change of surfaces: an event with each of these bodies, and the rows.
     pub(super) fn drawn(
         &mut self,
         bodies: Vec<Bytes>,
@@ -610,7 +611,7 @@ impl SessionStateMachine {
 
     // === runtime events ===
 
-    /// The runtime opened the session; `drafts` are its first events.
+    /// Records that the runtime opened the session; `drafts` are its first events.
     pub(super) fn opened(
         &mut self,
         drafts: Vec<EventDraft>,
@@ -649,8 +650,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// Continues a session that was opened again and caught up: decisions that may not have reached the runtime are sent
-    /// again, and the next queued prompt starts.
+    /// Continues a session that was opened again and updated: decisions that may not have reached the runtime are sent again, and the
+    /// next queued prompt starts.
     pub(super) fn resume(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for (key, decision) in &self.core.decided {
             plan.sync = true;
@@ -658,7 +659,7 @@ impl SessionStateMachine {
         }
         match (&self.core.run, self.core.native_id.clone()) {
             (Some(ActiveRun { ticket, cancelling: true, .. }), Some(native)) => {
-                // A second cancel does no harm, a missing one would.
+                // A repeated cancel is harmless, a missing one is not.
                 plan.orders.push(RuntimeCommand::Cancel { ticket: *ticket, native, reason: None });
             }
             (Some(_), _) => {}
@@ -669,7 +670,7 @@ impl SessionStateMachine {
     /// Applies one event of the runtime.
     pub(super) fn on_runtime_event(&mut self, event: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
-            // Events of a session that a person closed are dropped. After a runtime's exit the driver sends none.
+            // Events of a session that a user closed are dropped. After a runtime's exit the driver sends none.
             return;
         }
         match event {
@@ -709,7 +710,7 @@ impl SessionStateMachine {
                     self.start_next(env, plan);
                 }
             }
-            // Handled by the session's task, by whoever opens the session, or by the driver.
+            // Handled by the session's task, by the code that opens the session, or by the driver.
             RuntimeEvent::Ready { .. }
             | RuntimeEvent::Closed { .. }
             | RuntimeEvent::Failed { .. }
@@ -720,8 +721,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// The runtime outlived the gateway and was found again. `asks` and `prompts` are what it still waits for: commands that
-    /// it did not get are sent now, once.
+    /// Continues with a runtime that outlived the gateway. `asks` and `prompts` are the requests and prompts that it still handles:
+    /// commands that it did not get are sent now, once.
     pub(super) fn found(
         &mut self,
         asks: &[RequestKey],
@@ -771,7 +772,7 @@ impl SessionStateMachine {
                     plan.orders.push(RuntimeCommand::Prompt { ticket: *ticket, native: native.clone(), content });
                 }
                 if *cancelling {
-                    // A second cancel does no harm, a missing one would.
+                    // A repeated cancel is harmless, a missing one is not.
                     plan.orders.push(RuntimeCommand::Cancel { ticket: Some(*ticket), native, reason: None });
                 }
             }
@@ -783,7 +784,7 @@ impl SessionStateMachine {
     fn record_event(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             let current = draft.tool.as_ref().map(|tool| tool.id.as_str());
-            // The agent went on without closing a rejected tool call.
+            // The agent continued without closing a rejected tool call.
             let rejected: Vec<String> = run
                 .tools
                 .iter()
@@ -836,7 +837,7 @@ impl SessionStateMachine {
 
     // === client commands ===
 
-    /// The run of the prompt with this idempotency key, if it is remembered.
+    /// Returns the run of the prompt with this idempotency key, if it is remembered.
     pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
@@ -882,13 +883,13 @@ fn is_conversation(kind: Kind) -> bool {
     )
 }
 
-/// The identifier of run zero, which holds the events between runs.
+/// Returns the identifier of run zero, which holds the events between runs.
 pub fn zero_of(origin: &Origin) -> RunId {
     let session = origin.session_id.as_str();
     RunId::trusted(format!("r_0_{}", session.strip_prefix("s_").unwrap_or(session)))
 }
 
-/// Replaces line breaks between JSON tokens of a client: an event's body is one line.
+/// Replaces line breaks between the JSON tokens of a client, because an event's body is one line.
 fn one_line(draft: EventDraft) -> EventDraft {
     if !draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')) {
         return draft;

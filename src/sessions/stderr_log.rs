@@ -1,4 +1,4 @@
-//! The last lines that a runtime wrote to stderr, with times, for finding out what is wrong with it.
+//! The last lines that a runtime wrote to stderr, with times, for finding the cause of its problems.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use plexus_protocol::Timestamp;
 use plexus_protocol::api::runtimes::{LogSource, StderrLine};
 
-/// Lines kept of a runtime; the oldest are dropped beyond it.
+/// Maximum number of stored lines of a runtime; beyond it the oldest are dropped.
 pub const LINES: usize = 1000;
-/// Longest line kept, in bytes. The reader of stderr splits longer ones.
+/// Maximum length of a stored line, in bytes. The reader of stderr splits longer ones.
 pub const LINE_MAX: usize = 2000;
 
-/// The last lines of a runtime; clones share them. Kept across restarts of the runtime, not of the gateway.
+/// The last lines of a runtime; clones share them. They outlive restarts of the runtime, but not of the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct StderrLog {
     lines: Arc<Mutex<VecDeque<StderrLine>>>,
 }
 
 impl StderrLog {
-    /// Adds a line. `text` must be safe to show; it is cut after [`LINE_MAX`] bytes.
+    /// Adds a line. `text` must be safe to display; it is cut after [`LINE_MAX`] bytes.
     pub fn add(&self, at: Timestamp, by: LogSource, text: &str) {
         let cut = (0..=text.len().min(LINE_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let text = text.get(..cut).unwrap_or_default().to_owned();
@@ -30,7 +30,7 @@ impl StderrLog {
         }
     }
 
-    /// The kept lines, the oldest first.
+    /// Returns the stored lines, the oldest first.
     pub fn lines(&self) -> Vec<StderrLine> {
         self.lock().iter().cloned().collect()
     }

@@ -1,5 +1,5 @@
-//! The text of a JSON string, a slice at a time: it may be as long as a line, and readers of its beginning need no copy of
-//! all. Pure.
+//! The text of a JSON string, a slice at a time: it may be as long as a line, and readers of its beginning need no copy of the whole.
+//! Pure.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(super) struct StringSlices<'a> {
 }
 
 impl<'a> StringSlices<'a> {
-    /// Slices of `most` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is no string.
+    /// Makes slices of `most` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is not a string.
     pub(super) fn of(json: &'a RawValue, most: usize) -> Option<Self> {
         let rest = json.get().strip_prefix('"')?.strip_suffix('"')?;
         Some(Self { rest, most: most.max(1) })
@@ -57,7 +57,7 @@ impl<'a> Iterator for StringSlices<'a> {
         if !slice.contains('\\') {
             return Some(Cow::Borrowed(slice));
         }
-        // A lone surrogate is no character: a slice that holds one yields nothing.
+        // A lone surrogate is not a character: a slice that contains one yields nothing.
         Some(Cow::Owned(serde_json::from_str(&format!("\"{slice}\"")).unwrap_or_default()))
     }
 }

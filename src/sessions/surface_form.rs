@@ -11,17 +11,17 @@ use plexus_protocol::api::surfaces::SurfaceAction;
 use plexus_protocol::{Answers, Fits, Number, Question, QuestionOption, RequestType};
 use plexus_surfaces::{FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
 
-/// The id of the question which button is pressed.
+/// The id of the question which button to press.
 const SUBMIT: &str = "submit";
-/// Columns of the surface's text in a request.
+/// Width of the surface's text in a request, in columns.
 const COLUMNS: usize = 80;
-/// The ids of the answers to an input that is true or false.
+/// The ids and labels of the answers to an input that is true or false.
 const TRUTHS: [(&str, &str); 2] = [("true", "Yes"), ("false", "No")];
 
-/// The buttons that answer, out of the surface's.
+/// Returns those of the surface's buttons that answer.
 ///
 /// # Errors
-/// [`SurfaceError::Component`]: one is no button with an event, or none is named.
+/// [`SurfaceError::Component`]: one is not a button with an event, or none is named.
 pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>, SurfaceError> {
     let known = || form.buttons.iter().map(|button| button.component.as_str()).collect::<Vec<_>>().join(", ");
     let bad = |why: String| SurfaceError::Component { at: SUBMIT.to_owned(), why };
@@ -35,17 +35,17 @@ pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>,
     submit.iter().map(find).collect()
 }
 
-/// The request for a question by a surface.
+/// Makes the request for a question by a surface.
 pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], question: Option<&str>) -> AgentRequest {
     let mut questions: Vec<Question> = form.fields.iter().map(of_field).collect();
-    // Also of a single button: answers without it would have nothing to say where no input was changed.
+    // Also for a single button: without it, an answer could not express that no input was changed.
     questions.push(of_buttons(buttons, buttons.len() == 1 && !questions.is_empty()));
     let title = question.or(surface.title()).unwrap_or(surface.name()).to_owned();
     let message = question.and(surface.title()).map(str::to_owned);
     let words = surface.text(COLUMNS);
     let secret = form.fields.iter().any(|field| matches!(field.kind, FieldKind::Text { secret: true }));
     let params = json!({ "surface": surface.name(), "rev": surface.rev() });
-    // Never sent to a runtime, and unlike the keys of any.
+    // The key is never sent to a runtime, and differs from the keys of every runtime.
     let key = RequestKey::unique(format!("surface {} {}", surface.name(), surface.rev()));
     AgentRequest {
         message,
@@ -82,7 +82,7 @@ fn of_field(field: &FormField) -> Question {
         free_text: options.is_empty(),
         options,
         multiple,
-        // Whether an input may stay as it is, the surface's own checks say.
+        // The surface's own checks decide whether an input may stay as it is.
         optional: true,
         field: None,
         own: None,
@@ -110,7 +110,7 @@ fn of_buttons(buttons: &[FormButton], optional: bool) -> Question {
     }
 }
 
-/// The press that answers mean.
+/// Returns the press that is equivalent to answers.
 ///
 /// # Errors
 /// [`SessionError::BadAnswer`].
@@ -143,7 +143,7 @@ pub(super) fn press(
     Ok(SurfaceAction { rev: surface.rev(), component, event, inputs, instance: None, item: None })
 }
 
-/// The answers that a press means, for the receipt.
+/// Returns the answers that are equivalent to a press, for the receipt.
 pub(super) fn answers(request: &SurfaceAction) -> Answers {
     let texts = |value: &Value| match value {
         Value::String(text) => vec![text.clone()],

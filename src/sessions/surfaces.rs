@@ -1,8 +1,8 @@
-//! The surfaces of one session: what its agent draws. The session's task changes them; anybody reads them.
+//! The surfaces of one session, which its agent draws. The session's task changes them; any code may read them.
 //!
-//! They are stored apart from the log, so that they outlive retention: each surface as a whole, then its changes, until those
-//! weigh as much as the whole. A change is stored in the commit of its event. While that is under way the surfaces are locked,
-//! so nobody reads what may still fail.
+//! They are stored apart from the log, so that they outlive retention: each surface as a whole, then its changes, until these are as
+//! large as the whole. A change is stored in the commit of its event. Meanwhile the surfaces are locked, so that no reader sees a change
+//! whose commit may fail.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,37 +22,37 @@ use plexus_protocol::{RequestId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
 use plexus_surfaces::{Action, ActionError, Change, Html, Show, Surface, SurfaceError, SurfaceSet, Update};
 
-/// Idempotency keys that a session remembers; those of the latest changes.
+/// Maximum number of idempotency keys that a session remembers: those of the latest changes.
 const KEYS: usize = 64;
-/// Idempotency keys that are stored with one surface: more calls than an agent has under way.
+/// Maximum number of idempotency keys that are stored with one surface: more than an agent has concurrent calls.
 const KEYS_STORED: usize = 16;
-/// Bytes of changes after which a surface is stored as a whole again, if it is not larger itself.
+/// Size of the changes after which a surface is stored as a whole again, in bytes, if it is not larger itself.
 const CHANGES_MAX: usize = 64 << 10;
-/// Presses that are remembered of one surface, each by component and list item. Past it they are one: whoever pressed anything on it
-/// at that revision or before is too late.
+/// Maximum number of remembered presses of one surface, each by component and list item. Beyond it they are merged into one revision:
+/// every press on the surface at that revision or before is too late.
 const PRESSES_MAX: usize = 1024;
-/// Calls that wait for the next tick; a further one is refused.
+/// Maximum number of calls that wait for the next tick; a further one is refused.
 pub(super) const WAITING_MAX: usize = 256;
-/// Bytes of the calls that wait; a further one is refused.
+/// Maximum size of the waiting calls, in bytes; a further one is refused.
 pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A call of an agent's tools, or of a script.
 #[derive(Clone, Debug)]
 pub enum SurfaceCall {
-    /// Creates a surface, or puts another in its place.
+    /// Creates a surface, or replaces it.
     Show(Show),
     /// Creates a surface of one page.
     Html(Html),
     /// Changes a part of a surface.
     Update(Update),
-    /// Pins a surface, or lets it go.
+    /// Pins a surface, or unpins it.
     Pin {
         /// The surface.
         surface: String,
-        /// `true` if it stays in view.
+        /// `true` if the surface is pinned.
         pinned: bool,
     },
-    /// Takes a surface down.
+    /// Removes a surface.
     Close {
         /// The surface.
         surface: String,
@@ -60,7 +60,7 @@ pub enum SurfaceCall {
 }
 
 impl SurfaceCall {
-    /// Returns whether it only makes room.
+    /// Returns whether the call only frees memory.
     pub(super) fn takes_down(&self) -> bool {
         matches!(self, Self::Close { .. })
     }
@@ -75,7 +75,7 @@ pub struct Drawn {
     pub rev: u64,
 }
 
-/// A pinned surface, without what is on it.
+/// A pinned surface, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PinnedSurface {
     /// The session.
@@ -94,7 +94,7 @@ pub struct PinnedSurface {
     pub request_id: Option<String>,
 }
 
-/// A question by a surface: of one that is shown, or of a new one.
+/// A question by a surface: by a displayed one, or by a new one.
 #[derive(Clone, Debug)]
 pub struct AskCall {
     /// The surface.
@@ -110,17 +110,17 @@ pub struct AskCall {
 /// The permissions of a device on a surface.
 #[derive(Clone, Debug)]
 pub struct Presser {
-    /// Press what tells the agent something.
+    /// The permission to press items that send the agent something.
     pub prompt: Option<Permit<Prompt>>,
-    /// Answer its questions.
+    /// The permission to answer its questions.
     pub approve: Option<Permit<Approve>>,
 }
 
 impl Presser {
-    /// The rights of a caller in a session.
+    /// Returns the rights of a caller in a session.
     ///
     /// # Errors
-    /// [`SessionError::Denied`]: it has neither.
+    /// [`SessionError::Denied`]: the caller has neither.
     pub fn of(caller: &Caller, session: &SessionId, runtime: &RuntimeId) -> Result<Self, SessionError> {
         let target = Target::Session(session, runtime);
         let (prompt, approve) = (caller.permit::<Prompt>(target), caller.permit::<Approve>(target).ok());
@@ -151,7 +151,7 @@ pub(super) enum AskWork {
         charge: Option<Charge>,
         reply: AskReply,
     },
-    /// `waits`: not answered before the question ends.
+    /// A request for the outcome. `waits`: the reply is sent only when the question has ended.
     Fetch { id: RequestId, waits: bool, reply: AskReply },
 }
 
@@ -166,14 +166,14 @@ impl AskWork {
 pub(super) struct WaitingCall {
     pub(super) call: SurfaceCall,
     pub(super) key: Option<String>,
-    /// Bytes of the call.
+    /// Size of the call, in bytes.
     pub(super) bytes: usize,
-    /// The ledger's charge for them.
+    /// The ledger's charge for the bytes.
     pub(super) charge: Option<Charge>,
     pub(super) reply: oneshot::Sender<Result<Drawn, SessionError>>,
 }
 
-/// The result of changes: one event a surface, and its rows.
+/// The result of changes: one event for each surface, and its rows.
 #[derive(Default)]
 pub(super) struct Drawing {
     pub(super) bodies: Vec<Bytes>,
@@ -189,7 +189,7 @@ pub(super) struct SurfaceBoard {
     board: Arc<Mutex<Board>>,
 }
 
-/// See [`SurfaceBoard`].
+/// The surfaces in a [`SurfaceBoard`].
 #[derive(Default)]
 pub(super) struct Board {
     /// `None` until they are read from the store.
@@ -204,16 +204,16 @@ struct Loaded {
     stored: BTreeMap<String, StoredBytes>,
     keys: VecDeque<(String, Drawn)>,
     presses: BTreeMap<String, Presses>,
-    /// For what the surfaces take in memory.
+    /// The charge for the memory of the surfaces.
     charge: Option<Charge>,
 }
 
-/// The presses on a surface. A device that presses the same at that revision or an older one is too late: the first press wins.
+/// The presses on a surface. A device that presses the same item at that revision or an older one is too late: the first press wins.
 #[derive(Default)]
 struct Presses {
     /// The revision at which each component of a list item was last pressed.
     latest: BTreeMap<(String, Option<String>), u64>,
-    /// The revision up to which everything counts as pressed.
+    /// The revision up to which every item counts as pressed.
     up_to: Option<u64>,
 }
 
@@ -231,7 +231,7 @@ impl Presses {
     }
 }
 
-/// A press, as it is stored with the change that it made.
+/// A press, in the form that is stored with the change that it made.
 #[derive(Serialize, Deserialize)]
 struct PressRow {
     component: String,
@@ -250,10 +250,10 @@ struct StoredBytes {
 /// A row of the store.
 #[derive(Serialize, Deserialize)]
 struct Row<'a, C> {
-    /// The keys of the calls that led to it, or to what it replaces.
+    /// The keys of the calls that led to the row, or to what it replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     keys: Vec<(std::borrow::Cow<'a, str>, u64)>,
-    /// The press that led to it. A surface that is stored as a whole needs none: a press at an older revision is refused anyway.
+    /// The press that led to the row. A surface that is stored as a whole needs none: a press at an older revision is refused anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     press: Option<PressRow>,
     change: C,
@@ -279,7 +279,7 @@ impl SurfaceBoard {
         Ok(board)
     }
 
-    /// All surfaces in their wire form. What only readers ask for is not kept in memory.
+    /// Returns all surfaces in their wire form. Surfaces that only readers use are not held in memory.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -291,7 +291,7 @@ impl SurfaceBoard {
         }
     }
 
-    /// The pinned surfaces. They are read once; then they are known without the surfaces.
+    /// Returns the pinned surfaces. They are read once, without the other surfaces.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -308,12 +308,12 @@ impl SurfaceBoard {
         Ok(pinned)
     }
 
-    /// Lets go of what is in memory: nobody used it for a while, or the session's task ended.
+    /// Drops the surfaces from memory, because they were unused for a while, or the session's task ended.
     pub(super) async fn unload(&self) {
         self.board.lock().await.loaded = None;
     }
 
-    /// Forgets what is in memory, because it may be ahead of what is stored: a commit failed.
+    /// Drops the surfaces from memory, because they may be ahead of the stored ones: a commit failed.
     pub(super) async fn forget(&self) {
         *self.board.lock().await = Board::default();
     }
@@ -384,7 +384,7 @@ impl Loaded {
         }
     }
 
-    /// Adds what a call was charged with, until [`recharge`](Self::recharge).
+    /// Adds the charge of a call, until [`recharge`](Self::recharge).
     fn charge(&mut self, more: Option<Charge>) {
         match (&mut self.charge, more) {
             (Some(charge), Some(more)) => charge.join(more),
@@ -393,8 +393,8 @@ impl Loaded {
         }
     }
 
-    /// Charges what the surfaces take now. Values take more than the JSON that brought them; where there is no room for that, the
-    /// charge stays as it is, and the next call is refused.
+    /// Charges the current size of the surfaces. Values take more memory than the JSON that they were parsed from; when the ledger is
+    /// full, the charge stays as it is, and the next call is refused.
     fn recharge(&mut self) {
         let bytes = self.set.memory();
         if let Some(charge) = &mut self.charge {
@@ -402,7 +402,7 @@ impl Loaded {
         }
     }
 
-    /// The row for a surface that has changed.
+    /// Returns the row for a surface that has changed.
     fn row(&mut self, id: &SessionId, made: &MadeChange) -> SurfaceChange {
         let MadeChange { change, keys, press } = made;
         let name = &change.surface;
@@ -422,7 +422,7 @@ impl Loaded {
                 *stored = StoredBytes { whole: whole.len(), changes: 0 };
                 SurfaceWrite::Whole(whole)
             }
-            // The row of a closed surface keeps its revision, for another of its name, and its keys.
+            // The row of a closed surface retains its revision, for another surface of the same name, and its keys.
             None if change.closed => {
                 let mut last = change.clone();
                 last.base = None;
@@ -439,9 +439,9 @@ impl Loaded {
     }
 }
 
-/// An action as the agent reads it.
+/// Formats an action for the agent.
 fn as_prompt(action: &Action, title: Option<&str>) -> String {
-    // A prompt is kept: what was typed blind is not in it.
+    // A prompt is stored: hidden input is left out of it.
     let action = &action.without_secrets();
     let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
     let mut text = format!(
@@ -460,7 +460,7 @@ fn as_prompt(action: &Action, title: Option<&str>) -> String {
     text
 }
 
-/// A change, with what led to it.
+/// A change, with the calls or the press that led to it.
 pub(super) struct MadeChange {
     change: Change,
     /// The keys of the calls, each with its revision.
@@ -475,7 +475,7 @@ impl From<Change> for MadeChange {
     }
 }
 
-/// Adds a change to those of one commit: merged with one of the same surface, where that says the same.
+/// Adds a change to those of one commit: merged with a change of the same surface, if that is equivalent.
 fn add(changes: &mut Vec<MadeChange>, made: MadeChange) {
     let same = |earlier: &MadeChange| earlier.change.surface == made.change.surface;
     let Some(place) = changes.iter().rposition(same) else { return changes.push(made) };
@@ -494,24 +494,24 @@ fn add(changes: &mut Vec<MadeChange>, made: MadeChange) {
     }
 }
 
-/// A press that holds.
+/// The result of an accepted press.
 pub(super) struct Pressed {
     pub(super) action: Action,
     /// The prompt for the agent.
     pub(super) text: String,
     /// The change.
     pub(super) made: MadeChange,
-    /// The surface's revision after it.
+    /// The surface's revision after the press.
     pub(super) rev: u64,
 }
 
 impl Board {
-    /// The surfaces; none before they are loaded.
+    /// Returns the surfaces; `None` before they are loaded.
     pub(super) fn set(&mut self) -> Option<&mut SurfaceSet> {
         self.loaded.as_mut().map(|loaded| &mut loaded.set)
     }
 
-    /// The events and rows for changes that were made one after the other.
+    /// Returns the events and rows for changes that were made one after the other.
     pub(super) fn drawing(&mut self, id: &SessionId, made: Vec<MadeChange>) -> Drawing {
         let Some(loaded) = &mut self.loaded else { return Drawing::default() };
         let (mut drawing, mut changes) = (Drawing::default(), Vec::new());
@@ -526,14 +526,14 @@ impl Board {
         drawing
     }
 
-    /// Adds what a call was charged with; [`drawing`](Self::drawing) corrects it to what the surfaces take.
+    /// Adds the charge of a call; [`drawing`](Self::drawing) corrects it to the size of the surfaces.
     pub(super) fn charge(&mut self, more: Option<Charge>) {
         if let Some(loaded) = &mut self.loaded {
             loaded.charge(more);
         }
     }
 
-    /// Checks a press, and puts what was typed into the surface. If the result is not stored, the surfaces have to be
+    /// Checks a press, and stores its input in the surface. If the result is not stored, the surfaces have to be
     /// [forgotten](SurfaceBoard::forget).
     ///
     /// # Errors
@@ -548,7 +548,7 @@ impl Board {
         let mut action = loaded.set.act(name, request, now).map_err(SessionError::Action)?;
         let title = loaded.set.get(name).and_then(Surface::title);
         let text = as_prompt(&action, title);
-        // Every press is a revision of its own, so that the next one is told from a repetition.
+        // Every press is a revision of its own, so that the next press differs from a repetition.
         let change = match action.change.take() {
             Some(change) => change,
             None => loaded.set.touch(name, now).map_err(SessionError::Surface)?,
@@ -558,7 +558,7 @@ impl Board {
         Ok(Pressed { action, text, made: MadeChange { change, keys: Vec::new(), press: Some(what) }, rev })
     }
 
-    /// Runs calls, each all or nothing, and merges what they change. If the result is not stored, the surfaces have to be
+    /// Runs calls, each completely or not at all, and merges their changes. If the result is not stored, the surfaces have to be
     /// [forgotten](SurfaceBoard::forget).
     pub(super) fn draw(
         &mut self,

@@ -1,4 +1,4 @@
-//! The time, identifiers and threads that decisions and reads take from the system.
+//! The time, identifiers and threads of the system that decisions and reads use.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(super) fn mint(prefix: &str) -> String {
     id
 }
 
-/// Makes a ticket, unique in this process and unlike those of earlier ones.
+/// Makes a ticket, unique in this process and different from those of earlier ones.
 pub(super) fn ticket() -> Ticket {
     // A runtime that outlived an earlier gateway remembers its tickets: the clock makes the first one differ from those.
     static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
@@ -30,7 +30,7 @@ pub(super) fn ticket() -> Ticket {
     Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The time of the wall clock.
+/// Returns the time of the wall clock.
 pub(super) fn now() -> Timestamp {
     SystemTime::now().into()
 }

@@ -1,4 +1,4 @@
-//! Waiting for events: a commit wakes only the readers whose filter lets one of its events through.
+//! Waiting for events: a commit wakes only the readers whose filter accepts one of its events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::Filter;
 use plexus_protocol::{Event, SessionId};
 
-/// Notified of events that a filter lets through. For one waiter.
+/// Notified of events that a filter accepts. For one waiter.
 pub struct EventWatch {
     watchers: Arc<Watchers>,
     filter: Filter,
@@ -24,7 +24,7 @@ impl EventWatch {
         Self { watchers, filter, number, notify }
     }
 
-    /// Waits until there were events since the last call, or it was [woken](Self::wake). Cancellation safe.
+    /// Waits until there were events since the last call, or until [`wake`](Self::wake) is called. Cancellation safe.
     pub async fn changed(&self) {
         self.notify.notified().await;
     }
@@ -50,7 +50,7 @@ struct Inner {
     next: u64,
     /// Waiters whose filter names sessions.
     of: HashMap<SessionId, Vec<Waiting>>,
-    /// The others.
+    /// The waiters whose filter does not name sessions.
     wide: Vec<Waiting>,
 }
 
@@ -61,7 +61,7 @@ struct Waiting {
 }
 
 impl Watchers {
-    /// Wakes the waiters whose filter lets one of these events through.
+    /// Wakes the waiters whose filter accepts one of these events.
     pub(super) fn notify(&self, events: &[Arc<Event>]) {
         let inner = self.lock();
         for (n, event) in events.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Git worktrees that the gateway makes for new sessions, as clients see them. They are made by `plexus_workspace`.
+//! Git worktrees that the gateway makes for new sessions, in the form that clients see. `plexus_workspace` makes them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use plexus_protocol::Timestamp;
 use plexus_protocol::api::worktrees::{NewWorktree, WorktreeLosses, WorktreeView};
 use plexus_risk::label;
 
-/// Longest name of a file or commit that is shown, in bytes; the rest is left out.
+/// Maximum length of the displayed name of a file or commit, in bytes; the rest is left out.
 const NAME_MAX: usize = 200;
-/// Worktrees that are looked at at a time.
+/// Maximum number of worktrees that are examined at a time.
 const LOOKS: usize = 4;
 
-/// Returns the content that only a worktree has, with names that are safe to show.
+/// Returns the content that exists only in a worktree, with names that are safe to display.
 pub fn losses(risk: WorktreeRisk) -> WorktreeLosses {
     let labels = |names: &[String]| names.iter().map(|name| label(name, NAME_MAX)).collect();
     WorktreeLosses {
@@ -34,10 +34,10 @@ pub enum WorktreeError {
     /// The folder was neither made nor removed.
     #[error(transparent)]
     Problem(#[from] WorktreeProblem),
-    /// Sessions work in it.
+    /// Sessions work in the worktree.
     #[error("{} in this worktree: archive or delete {} first", worked(.0), if .0.len() == 1 { "it" } else { "them" })]
     InUse(Vec<String>),
-    /// The gateway stops.
+    /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
 }
@@ -61,12 +61,12 @@ pub struct MadeWorktree {
 }
 
 impl MadeWorktree {
-    /// The folder in it for a session: what the session's own folder is in the repository.
+    /// Returns the folder in the worktree for a session: it corresponds to the session's own folder in the repository.
     pub fn cwd(&self) -> &Path {
         &self.made.cwd
     }
 
-    /// Keeps it. Should that not be written down, the session in it keeps it at the next start.
+    /// Keeps the worktree. If this cannot be stored, its session keeps it at the next start.
     pub async fn keep(mut self) {
         self.kept = true;
         let path = self.made.entry.path.clone();
@@ -83,7 +83,7 @@ impl Drop for MadeWorktree {
         }
         if let Ok(tokio) = tokio::runtime::Handle::try_current() {
             let (worktrees, path) = (self.worktrees.clone(), self.made.entry.path.clone());
-            // Spawned, so that it goes on if the client has left.
+            // Spawned, so that it continues if the client has disconnected.
             tokio.spawn(async move {
                 if let Err(error) = worktrees.blocking(move |all| all.discard(&path)).await {
                     tracing::warn!(%error, "a worktree that was made in vain is left until the next start");
@@ -94,12 +94,12 @@ impl Drop for MadeWorktree {
 }
 
 impl Worktrees {
-    /// The worktrees that are written down in the state folder.
+    /// Opens the list of worktrees in the state folder.
     pub fn new(home: &Path, stores: Arc<FolderStores>) -> Self {
         Self { all: Arc::new(FolderWorktrees::new(home, stores)) }
     }
 
-    /// Does work on a thread that may block. The work is done whole if the caller leaves.
+    /// Runs work on a thread that may block. The work is completed even if the caller does not wait for it.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&FolderWorktrees) -> Result<T, WorktreeProblem> + Send + 'static,
@@ -109,7 +109,7 @@ impl Worktrees {
         Ok(done.map_err(|_| WorktreeError::Stopping)??)
     }
 
-    /// Removes the worktrees that a crash left before a session began in them; `in_use` tells which ones have a session.
+    /// Removes the worktrees that a crash left before a session began in them; `in_use` returns whether a session uses one.
     pub async fn recover(&self, in_use: impl Fn(&Path) -> bool + Send + 'static) {
         match self.blocking(move |all| Ok(all.recover(&in_use)?)).await {
             Ok(left) => {
@@ -129,7 +129,7 @@ impl Worktrees {
         let (this, folder, wanted) = (self.clone(), folder.to_owned(), wanted.clone());
         let made = self.blocking(move |all| {
             let made = all.make(&folder, &wanted.branch, wanted.base.as_deref(), now().as_millis())?;
-            // A value that nobody takes removes the worktree.
+            // If the caller has stopped waiting, dropping the value removes the worktree.
             Ok(MadeWorktree { worktrees: this, made, kept: false })
         });
         made.await
@@ -168,7 +168,7 @@ impl Worktrees {
         view
     }
 
-    /// Removes a worktree, and its branch if `with_branch`. What would be lost must have been shown: `lost` is its digest.
+    /// Removes a worktree, and its branch if `with_branch`. The data that would be lost must have been displayed: `lost` is its digest.
     ///
     /// # Errors
     /// [`WorktreeError::Problem`].

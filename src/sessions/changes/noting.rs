@@ -1,5 +1,5 @@
-//! Moments of sessions: their folders are looked at before a prompt is sent, and when runs begin and end. All of it happens off the
-//! task of the session, so that no agent waits, and no session waits for another.
+//! Moments of sessions: their folders are scanned before a prompt is sent, and when runs begin and end. All of this runs outside the
+//! session's task, so that no agent waits, and no session waits for another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,16 @@ use tokio::time::Instant;
 use super::{Changes, ChangesError, FolderCall, MAINTAINED, SessionTurn};
 use crate::system::now;
 
-/// Time that a prompt waits for the look at its folder; then it is sent. A look that the agent's first output precedes is late for good.
+/// Maximum time that a prompt waits for the scan of its folder before it is sent. A scan that ends after the agent's first output is
+/// marked as late.
 const PROMPT_WAIT: Duration = Duration::from_millis(300);
-/// Time after which the look of a prompt does not stand for the beginning of a run any more: the prompt was not taken.
+/// Time after which the scan of a prompt no longer counts as the beginning of a run: the prompt was not accepted.
 const START_KEPT: Duration = Duration::from_secs(30);
-/// Sessions whose prompts' looks are kept; beyond it all are dropped, and their runs are looked at when they begin.
+/// Maximum number of sessions whose scans of prompts are held; beyond it all are dropped, and their folders are scanned when runs begin.
 const STARTS: usize = 256;
-/// Prompts of queued runs that are kept for the list; beyond it all are forgotten, and those runs have none.
+/// Maximum number of prompts of queued runs that are held for the list; beyond it all are dropped, and those runs have none.
 const QUEUED: usize = 1000;
-/// Most characters of a prompt in the list of runs.
+/// Maximum length of a prompt in the list of runs, in characters.
 const PROMPT: usize = 120;
 
 /// The beginnings of queued prompts.
@@ -33,19 +34,19 @@ pub(super) struct StartLook {
     look: FolderLook,
     prompt: String,
     at: i64,
-    /// `true` if the agent's work may have begun before the look ended.
+    /// `true` if the agent's work may have begun before the scan ended.
     late: bool,
     kept_since: Instant,
 }
 
-/// The beginning of a prompt, in one line.
+/// Returns the beginning of a prompt, in one line.
 fn beginning(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(PROMPT).collect();
     words.join(" ").chars().take(PROMPT).collect()
 }
 
 impl Changes {
-    /// Looks at the folder before a prompt is sent to a session that does nothing. Waits [`PROMPT_WAIT`] at most.
+    /// Scans the folder before a prompt is sent to an idle session. Waits [`PROMPT_WAIT`] at most.
     pub(crate) async fn before_prompt(self: &Arc<Self>, session: &SessionId, cwd: &str, text: &str) {
         if self.stores.get().is_none() {
             return;
@@ -63,18 +64,18 @@ impl Changes {
             starts.insert(session.clone(), StartLook { look, prompt, at, late, kept_since: Instant::now() });
             Ok(())
         });
-        // The look goes on while the agent asks its model.
+        // The scan continues while the agent waits for its model.
         let _ = tokio::time::timeout(PROMPT_WAIT, look).await;
     }
 
-    /// Notes the first output of an agent in a run.
+    /// Records the first output of an agent in a run.
     pub(crate) fn acted(&self, session: &SessionId) {
         if let Some(turn) = self.turns.get(session) {
             turn.acted.store(true, Ordering::Release);
         }
     }
 
-    /// Keeps the beginning of a prompt that waits for its turn.
+    /// Stores the beginning of a queued prompt.
     pub(crate) fn queued(&self, run: &RunId, text: &str) {
         let mut queued = self.queued.lock();
         if queued.len() >= QUEUED {
@@ -83,7 +84,7 @@ impl Changes {
         queued.insert(run.clone(), beginning(text));
     }
 
-    /// Notes that a run began or ended.
+    /// Records that a run began or ended.
     pub(crate) fn run_news(self: &Arc<Self>, session: &SessionId, cwd: &str, run: &RunId, what: Kind) {
         if self.stores.get().is_none() {
             return;
@@ -115,7 +116,7 @@ impl Changes {
         drop(work);
     }
 
-    /// Does work on a session's folder, one after the other for each session. An error is logged.
+    /// Runs work on a session's folder, one job at a time for each session. Logs errors.
     fn in_turn(
         self: &Arc<Self>,
         session: &SessionId,
@@ -126,13 +127,13 @@ impl Changes {
         let (session, cwd) = (session.clone(), cwd.to_owned());
         tokio::spawn(async move {
             let _noting = turn.noting.lock().await;
-            // What is noted of a deleted session would stay for ever.
+            // Records of a deleted session would never be removed.
             if !changes.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
                 return;
             }
             let its = Arc::clone(&turn);
             match changes.start(&cwd, move |call| Ok(work(call, &session, &its)?)).await {
-                // The list says so.
+                // The list of changes reports it.
                 Ok(()) | Err(ChangesError::Workspace(WorkspaceError::GitMissing(_) | WorkspaceError::Private)) => {}
                 Err(error) => {
                     tracing::warn!(%error, folder = ?cwd, "the state of a session's folder could not be noted")

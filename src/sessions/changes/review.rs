@@ -9,9 +9,9 @@ use plexus_workspace::{Comparison, read_path};
 use super::FolderCall;
 use super::view::ChangesError;
 
-/// Most lines that one comment quotes; the rest is counted.
+/// Maximum number of lines that one comment quotes; further ones are counted.
 const QUOTED: usize = 20;
-/// Most characters of a quoted line; the rest is left out.
+/// Maximum length of a quoted line, in characters; the rest is left out.
 const LINE: usize = 300;
 
 /// A comment on lines of a file.
@@ -19,7 +19,7 @@ const LINE: usize = 300;
 pub struct ReviewComment {
     /// The file.
     pub path: String,
-    /// `true` if the lines are those from before.
+    /// `true` if the lines are those before the change.
     pub old: bool,
     /// The first line, from 1.
     pub line: usize,

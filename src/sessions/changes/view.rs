@@ -1,4 +1,4 @@
-//! Changes, as clients see them.
+//! The form of changes that clients see.
 
 use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::changes::{
@@ -11,7 +11,7 @@ use plexus_workspace::{
     WorkspaceError, shown_path,
 };
 
-/// Names of files in a note; further ones are counted.
+/// Maximum number of file names in a note; further ones are counted.
 const NAMED: usize = 3;
 const NO_BASE: &str = "changes are listed from a session's first prompt on, and this session has none yet";
 const BASELINE_LATE: &str = "how the folder was at the first prompt was not noted in time: changes from before may be \
@@ -24,17 +24,17 @@ pub enum ChangesError {
     /// A call on the folder failed.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// Agents may be writing to the folder; the titles of their sessions.
+    /// Agents may be writing to the folder. Contains the titles of their sessions.
     #[error(
         "{} under way in this folder ({}): wait for the end, or send `during_run`: true",
         if .0.len() == 1 { "a run is" } else { "runs are" },
         .0.join(", ")
     )]
     RunUnderWay(Vec<String>),
-    /// The answer did not come in time.
+    /// The result did not arrive in time.
     #[error("the folder could not be compared in time: try again")]
     Slow,
-    /// The gateway itself failed.
+    /// The gateway failed to read or write its own files.
     #[error("the files could not be read or written: {0}")]
     Disk(String),
 }
@@ -43,7 +43,7 @@ fn note(code: &'static str, text: impl Into<String>) -> ChangesNote {
     ChangesNote { code: code.to_owned(), text: text.into() }
 }
 
-/// Returns the note of an error that only says that there is nothing to list.
+/// Returns the note for an error that only means that there is nothing to list.
 pub(super) fn note_of_error(error: &WorkspaceError) -> Option<ChangesNote> {
     let code = match error {
         WorkspaceError::GitMissing(_) => "git_missing",
@@ -65,7 +65,7 @@ pub(super) fn note_of_error(error: &WorkspaceError) -> Option<ChangesNote> {
     Some(note(code, error.to_string()))
 }
 
-/// Returns the note of files that a look names without keeping them.
+/// Returns the note about files that a scan names without storing them.
 fn note_of_not_kept((reason, count, names): &(NotKept, usize, Vec<String>)) -> ChangesNote {
     let (code, what) = match reason {
         NotKept::Large => ("large_files", "have more than 8 MiB: only that they change is known"),
@@ -93,7 +93,7 @@ pub(super) fn empty(info: &SessionInfo) -> ChangesView {
     }
 }
 
-/// Adds the changes that were found, and what the look at the folder left out.
+/// Adds the changes that were found, and what the scan of the folder left out.
 pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, look: &FolderLook) {
     view.source = ChangesSource::Git;
     view.base = Some(ChangesBase { at: Timestamp::from_millis(found.base_at) });
@@ -145,7 +145,7 @@ fn changed_file(file: &PathChange, by: ChangedBy, runs: Vec<RunId>) -> ChangedFi
     }
 }
 
-/// Returns the diff of a file, with names that are safe to show.
+/// Returns the diff of a file, with names that are safe to display.
 pub(super) fn diff(file: &PathChange, patch: &FilePatch) -> ChangeDiff {
     let hunk = |(index, hunk): (usize, plexus_workspace::PatchHunk<'_>)| ChangeHunk {
         index,
@@ -187,7 +187,7 @@ const fn change_compared(compared: Comparison) -> ChangeCompared {
     }
 }
 
-/// Returns the patch that brings back what was undone.
+/// Returns the patch that restores what was undone.
 pub(super) fn kept_patch(undone: &UndoneFiles) -> KeptPatch {
     // The record was written by this gateway or an earlier one.
     let by = serde_json::from_str(&undone.note).unwrap_or_else(|_| Resolver::gateway());

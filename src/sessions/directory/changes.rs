@@ -15,7 +15,7 @@ pub struct DirectoryChanges {
 }
 
 impl DirectoryChanges {
-    /// Sets where the states of folders are kept. Later calls have no effect.
+    /// Sets where the states of folders are stored. Later calls have no effect.
     pub fn keep_in(&self, stores: Arc<FolderStores>) {
         self.changes.keep_in(stores);
     }
@@ -28,7 +28,7 @@ impl DirectoryChanges {
         self.changes.list(info, run).await
     }
 
-    /// Makes the diff of one file.
+    /// Returns the diff of one file.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -41,7 +41,7 @@ impl DirectoryChanges {
         self.changes.file(info, path, run).await
     }
 
-    /// Makes a patch of one file or of all, which `git apply` takes. Its bytes have the encodings of the files.
+    /// Returns a patch of one file or of all, which `git apply` accepts. Its bytes have the encodings of the files.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -71,7 +71,8 @@ impl DirectoryChanges {
     /// Undoes a change of a file, or a hunk of it.
     ///
     /// # Errors
-    /// [`ChangesError`]; nothing was written, but see [`FolderStore::undo`](plexus_workspace::FolderStore::undo) on errors of the disk.
+    /// [`ChangesError`]; then nothing was written, except as [`FolderStore::undo`](plexus_workspace::FolderStore::undo) describes for
+    /// disk errors.
     pub async fn undo(
         &self,
         permit: &Permit<Approve>,
@@ -82,7 +83,7 @@ impl DirectoryChanges {
         self.changes.undo(info, request, permit.device().resolver()).await
     }
 
-    /// Lists the undone changes that can be brought back, newest first.
+    /// Lists the undone changes that can be restored, newest first.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -90,7 +91,7 @@ impl DirectoryChanges {
         self.changes.undone(info).await
     }
 
-    /// Brings back an undone change.
+    /// Restores an undone change.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -105,7 +106,7 @@ impl DirectoryChanges {
         self.changes.redo(info, patch_id).await
     }
 
-    /// Makes one prompt of comments on changed lines.
+    /// Makes one prompt from comments on changed lines.
     ///
     /// # Errors
     /// [`ChangesError`].

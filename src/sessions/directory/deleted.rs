@@ -1,10 +1,10 @@
-//! The sessions that were deleted of late, for clients that follow the list of sessions.
+//! The recently deleted sessions, for clients that follow the list of sessions.
 
 use std::collections::VecDeque;
 
 use super::*;
 
-/// Deleted sessions that are remembered; a client further behind lists all sessions again.
+/// Maximum number of deleted sessions that are remembered; a client that is further behind lists all sessions again.
 pub(crate) const REMEMBERED: usize = 256;
 
 /// The last `REMEMBERED` deleted sessions.
@@ -21,13 +21,13 @@ impl Default for DeletedSessions {
 }
 
 impl DeletedSessions {
-    /// The number of sessions deleted since the start, as a watch.
+    /// Returns the number of sessions deleted since the start, as a watch.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
 
-    /// The sessions deleted since the number was `count`, and the number now. `None` if that was too long ago: the caller has to
-    /// list all sessions again.
+    /// Returns the sessions deleted since the number was `count`, and the current number. `None` if that was too long ago: the caller has
+    /// to list all sessions again.
     pub fn since(&self, count: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
         let last = self.last.lock();
         let now = *self.count.borrow();

@@ -11,8 +11,8 @@ pub struct DirectoryFiles {
 }
 
 impl DirectoryFiles {
-    /// The files of a session's folder that fit `query`, best first, at most `limit` ([`FILES_MAX`]). All fit an empty one,
-    /// those nearest to the folder first. Hidden and ignored files are left out.
+    /// Returns the files of a session's folder that match `query`, best first, at most `limit` ([`FILES_MAX`]). An empty query matches
+    /// all files; those nearest to the folder come first. Hidden and ignored files are left out.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Invalid`].
@@ -27,7 +27,7 @@ impl DirectoryFiles {
         self.files_in(cwd, query, limit).await
     }
 
-    /// The same of any folder of the machine, where a session may begin.
+    /// Like [`of_session`](Self::of_session), for any folder of the machine in which a session may be opened.
     ///
     /// # Errors
     /// [`SessionError::Invalid`].

@@ -1,5 +1,5 @@
-//! The mode and the model of a session that is opened: set before the caller gets the session, so that the agent does nothing in another
-//! mode.
+//! The mode and the model of a session that is opened. They are set before the caller gets the session, so that the agent does nothing in
+//! another mode.
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -11,7 +11,7 @@ use plexus_auth::{Permit, Prompt};
 use plexus_protocol::{SessionId, SessionInfo};
 use std::sync::Arc;
 
-/// Most choices that an error names; the others are counted.
+/// Maximum number of choices that an error names; the others are counted.
 const NAMED_MAX: usize = 20;
 
 /// The settings that a session begins with.
@@ -27,9 +27,9 @@ pub struct FirstSettings {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OfferedSettings {
     modes: Vec<String>,
-    /// `true` if the agent has a mode; one that was set later may be told without the list of them.
+    /// `true` if the agent has a mode; an update of the mode may arrive without the list of modes.
     has_mode: bool,
-    /// The modes of an agent that has them as a configuration option.
+    /// The modes of an agent that offers them as a configuration option.
     mode_options: Vec<String>,
     models: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl OfferedSettings {
         }
     }
 
-    /// The call that sets a mode.
+    /// Returns the call that sets a mode.
     fn mode_call(&self, mode: &str) -> Result<(&'static str, Value), SessionError> {
         if self.modes.is_empty() && !self.mode_options.is_empty() {
             check("mode", mode, &self.mode_options)?;
@@ -94,14 +94,14 @@ impl OfferedSettings {
         Ok(("session.set_mode", json!({ "modeId": mode })))
     }
 
-    /// The call that sets a model.
+    /// Returns the call that sets a model.
     fn model_call(&self, model: &str) -> Result<(&'static str, Value), SessionError> {
         check("model", model, &self.models)?;
         Ok(("model.set", json!({ "name": model })))
     }
 }
 
-/// Checks that something is offered.
+/// Checks that the agent offers a value.
 fn check(what: &'static str, wanted: &str, offered: &[String]) -> Result<(), SessionError> {
     if offered.iter().any(|one| one == wanted) {
         return Ok(());
@@ -123,8 +123,8 @@ fn not_offered(what: &'static str, message: String) -> SessionError {
 }
 
 impl Directory {
-    /// As [`open_session`](Self::open_session), with a mode and a model. If one of them cannot be set, no session stays behind, unless it
-    /// was there before.
+    /// Like [`open_session`](Self::open_session), with a mode and a model. If one of them cannot be set, the session is closed again,
+    /// unless it was open before.
     ///
     /// # Errors
     /// Those of `open_session` and of [`call`](Self::call); [`SessionError::NotOffered`].

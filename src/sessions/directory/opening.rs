@@ -20,28 +20,28 @@ use plexus_metrics::metrics;
 use plexus_metrics::spans;
 use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
-/// Longest folder of a session, in bytes: the limit of Linux for a path.
+/// Maximum length of the path of a session's folder, in bytes: the limit of Linux for a path.
 pub(super) const CWD_MAX: usize = 4096;
-/// Longest native id of a session, in bytes.
+/// Maximum length of a session's native id, in bytes.
 const NATIVE_MAX: usize = 1024;
-/// Time that a runtime may be silent while it opens a session; then opening fails. Every message about the session (a sign-in
+/// Maximum time that a runtime may be silent while it opens a session; after it opening fails. Every message about the session (a sign-in
 /// request, for example) restarts the time.
 const OPEN_SILENCE: Duration = Duration::from_secs(150);
-/// As [`OPEN_SILENCE`], for a runtime that an earlier gateway left: it is ready already.
+/// Like [`OPEN_SILENCE`], for a runtime that an earlier gateway left: it is ready already.
 const FOUND_SILENCE: Duration = Duration::from_secs(15);
-/// Sessions reopened at a time in one runtime.
+/// Maximum number of sessions that are reopened at a time in one runtime.
 const REOPEN_AT_ONCE: usize = 8;
-/// Time that one reopening blocks the next ones; it goes on afterwards until the runtime answers.
+/// Time that one reopening blocks the next ones; after it, it continues until the runtime responds.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
-/// Longest wait for the path of a session's folder without symbolic links; after it the folder counts as having none.
+/// Maximum time to resolve the symbolic links in the path of a session's folder; after it the path is used as it is.
 const RESOLVE_WAIT: Duration = Duration::from_secs(1);
 
-/// The ended sessions that are reopened with their runtime.
+/// The selection of ended sessions that are reopened with their runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reopening {
     /// The sessions with pending work, and those that were left open in an endpoint.
     Left,
-    /// Only those with pending work; others when the runtime reports them.
+    /// Only the sessions with pending work; others when the runtime reports them.
     Pending,
 }
 
@@ -50,14 +50,14 @@ struct OpeningOutput {
     native: NativeId,
     drafts: Vec<EventDraft>,
     how: OpenedAs,
-    /// Events that came before the session was open.
+    /// Events that arrived before the session was open.
     early: Vec<RuntimeEvent>,
-    /// Dropped once the events are stored.
+    /// Acknowledgements, dropped once the events are stored.
     acks: Vec<Ack>,
 }
 
 impl Directory {
-    /// Lists a session without a task; one that did not end before ends now.
+    /// Lists a session without a task, and ends it if it has not ended.
     pub(super) async fn end_session(&self, mut state: SessionStateMachine, why: &str) {
         let handle = SessionHandle::of(&state, None);
         if state.exited().is_none() {
@@ -95,7 +95,7 @@ impl Directory {
         let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
         let (mut persister, by) = (persister, by.clone());
         let rules = self.shared.rules;
-        // Spawned, so that it goes on if the client leaves: the stored state and the one in memory must be the same.
+        // Spawned, so that it continues if the client disconnects: the stored state and the one in memory must be the same.
         let work = tokio::spawn(async move {
             let _opening = opening;
             let mut plan = Plan::default();
@@ -118,8 +118,7 @@ impl Directory {
         .counted_in(Arc::clone(&self.shared.ceilings.book))
     }
 
-    /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
-    /// in it.
+    /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened in it.
     pub(super) fn watch_runtime(&self, id: RuntimeId, link: RuntimeLink, which: Reopening) {
         let this = self.clone();
         let mut info = link.watch();
@@ -162,15 +161,15 @@ impl Directory {
 
     // === opening ===
 
-    /// As [`open_session`](Self::open_session), for the gateway's own configuration.
+    /// Like [`open_session`](Self::open_session), for the gateway's own configuration.
     ///
     /// # Errors
-    /// As [`open_session`](Self::open_session).
+    /// The errors of [`open_session`](Self::open_session).
     pub async fn begin(&self, open: OpenSession) -> Result<Arc<SessionInfo>, SessionError> {
         self.begin_for(open, None).await
     }
 
-    /// As [`begin`](Self::begin), for a session that a device owns.
+    /// Like [`begin`](Self::begin), for a session that a device owns.
     pub(super) async fn begin_for(
         &self,
         open: OpenSession,
@@ -184,7 +183,7 @@ impl Directory {
             return Err(SessionError::RuntimeGone(why));
         }
         if info.generation == 0 {
-            // Its holder has not answered yet, and may never do so.
+            // Its holder has not responded yet, and may never respond.
             return Err(SessionError::RuntimeGone(info.problem.clone().unwrap_or_default()));
         }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
@@ -208,19 +207,19 @@ impl Directory {
         if let Some(native) = &open.native_id
             && let Some(open_there) = self.in_open_terminal(native)
         {
-            // The conversation goes on in its own terminal: two programs would write to it, and it would be here twice.
+            // The conversation continues in its own terminal: two programs would write to it, and it would be listed twice.
             return self.session(&open_there).ok_or(SessionError::NoSession(open_there));
         }
         if let Some(native) = &open.native_id
             && let Some(known) = self.session_of(&open.runtime_id, native)
         {
-            // The conversation is open here already: opened twice, the runtime would send every event twice.
+            // The conversation is open already: if it were opened twice, the runtime would send every event twice.
             if self.session(&known).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
                 self.reopen(&known).await?;
             }
             return self.session(&known).ok_or(SessionError::NoSession(known));
         }
-        // Spawned, so that it goes on if the client leaves: a session that the runtime opened must get listed.
+        // Spawned, so that it continues if the client disconnects: a session that the runtime opened must be listed.
         let this = self.clone();
         let work = tokio::spawn(async move {
             let outcome = this.begin_with(open, link, cwd, owner).await;
@@ -264,7 +263,7 @@ impl Directory {
         let persister = self.persister(handle.clone(), None);
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         match self.store_opened(task, opened, |_| {}).await {
-            // Deleted meanwhile: its task does not start.
+            // The session was deleted meanwhile: its task does not start.
             Ok(_) if !self.shared.registry.sessions.contains_key(&origin.session_id) => {
                 return Err(SessionError::NoSession(origin.session_id.clone()));
             }
@@ -278,8 +277,8 @@ impl Directory {
         Ok(Arc::new(handle.info()))
     }
 
-    /// Stores the events of opening a session. `prepare` changes the state first. Returns the task, and the plan that it has to
-    /// perform first.
+    /// Stores the events of opening a session. `prepare` changes the state first. Returns the task, and the plan that it has to perform
+    /// first.
     async fn store_opened(
         &self,
         mut task: Task,
@@ -323,7 +322,7 @@ impl Directory {
         tokio::spawn(work.instrument(span));
     }
 
-    /// Waits until no other caller opens this conversation. The guard holds the error of the caller before, if it failed.
+    /// Waits until no other caller opens this conversation. The guard holds the error of the previous caller, if it failed.
     async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<SessionError>> {
         let turn = {
             let mut turns = self.shared.opening.lock();
@@ -341,7 +340,7 @@ impl Directory {
         open.native_id.as_deref().is_some_and(is_known)
     }
 
-    /// The session of a runtime with this native id, if there is one.
+    /// Returns the session of a runtime with this native id.
     fn session_of(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
         let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
@@ -351,7 +350,7 @@ impl Directory {
         found.map(|handle| handle.origin.session_id.clone())
     }
 
-    /// The session with this native id whose own terminal is open. Its ids are unique in all runtimes of its agent.
+    /// Returns the session with this native id whose own terminal is open. Native ids are unique in all runtimes of an agent.
     pub(super) fn in_open_terminal(&self, native: &str) -> Option<SessionId> {
         let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
@@ -432,8 +431,8 @@ impl Directory {
         }
     }
 
-    /// Reopens a session whose runtime was started again: the same conversation if the runtime can resume it, else a new one in
-    /// its place. An event says which.
+    /// Reopens a session whose runtime was started again: the same conversation if the runtime can resume it, else a new one in its
+    /// place. An event reports which.
     pub(crate) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
         let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
@@ -451,7 +450,7 @@ impl Directory {
             handle.take_ended().ok_or_else(|| gone_error("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
-            // Spawned, so that it goes on, and holds the lock, if the client leaves.
+            // Spawned, so that it continues and holds the lock if the client disconnects.
             let _opening = opening;
             let outcome = this.reopen_with(&handle, link, state).await;
             outcome.map_err(|(state, refusal)| {
@@ -495,7 +494,7 @@ impl Directory {
         // Before the task runs: a task that ends at once clears `commands` again.
         match self.shared.registry.sessions.get_mut(&handle.origin.session_id) {
             Some(mut handle) => handle.commands = Some(commands),
-            // Deleted meanwhile: it stays deleted.
+            // The session was deleted meanwhile and stays deleted.
             None => return Err((Box::new(task.state), SessionError::NoSession(handle.origin.session_id.clone()))),
         }
         self.spawn_task(task, plan);
@@ -503,13 +502,14 @@ impl Directory {
     }
 }
 
-/// A folder without symbolic links; `None` if it cannot be read, or not soon.
+/// Returns the path of a folder without symbolic links; `None` if it cannot be read within [`RESOLVE_WAIT`].
 async fn resolved(cwd: &str) -> Option<String> {
     let found = tokio::time::timeout(RESOLVE_WAIT, tokio::fs::canonicalize(cwd)).await.ok()?.ok()?;
     found.into_os_string().into_string().ok()
 }
 
-/// Limits reopening to [`REOPEN_AT_ONCE`] sessions at a time. One that takes longer than [`REOPEN_WAIT`] goes on without its slot.
+/// A limit of [`REOPEN_AT_ONCE`] sessions that are reopened at a time. One that takes longer than [`REOPEN_WAIT`] continues without its
+/// slot.
 struct ReopenSlots(Arc<Semaphore>);
 
 impl Default for ReopenSlots {
@@ -554,7 +554,7 @@ async fn open_in_runtime(
         let next = tokio::select! {
             biased;
             next = from_runtime.recv() => next,
-            // The driver is gone and answers nothing; what it sent before is still read.
+            // The driver has ended and will not respond; what it sent before is still read.
             () = link.ended() => from_runtime.try_recv().ok(),
             // Until the runtime is ready its handshake has a timeout of its own.
             () = tokio::time::sleep(silence) => match link.info().state {

@@ -1,4 +1,4 @@
-//! The projects of sessions, brought up to date.
+//! Updates of the projects of sessions.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use super::*;
 use crate::projects::Projects;
 use plexus_protocol::{Project, SessionState};
 
-/// Time that a list waits for what is read for it; then it shows what is known, and clients are told of changes later.
+/// Maximum time that a list waits for projects to be read; after it the list has the last known ones, and clients are notified of changes
+/// later.
 const LIST_WAIT: Duration = Duration::from_millis(500);
 
 impl Directory {
-    /// Brings the projects of all sessions up to date, or of one, if they were not just now. Waits a short time for it; what
-    /// comes later is told as a change of the session.
+    /// Updates the projects of all sessions, or of one, unless they were just read. Waits a short time for the result; a later result is
+    /// published as a change of the session.
     pub async fn renew_projects(&self, one: Option<&SessionId>) {
         let projects = &self.shared.registry.projects;
         let mut stale: BTreeMap<String, Vec<SessionHandle>> = BTreeMap::new();
@@ -31,7 +32,7 @@ impl Directory {
             return;
         }
         let projects = projects.clone();
-        // Spawned, so that it goes on after the wait, and if the client leaves.
+        // Spawned, so that it continues after the wait, and if the client disconnects.
         let work = tokio::spawn(async move {
             let Some(read) = projects.read(stale.keys().cloned().collect()).await else { return };
             let mut replies = Vec::new();
@@ -41,7 +42,7 @@ impl Directory {
                 }
             }
             for reply in replies {
-                // The session ended meanwhile, and keeps what it had.
+                // The session ended meanwhile, and keeps its project.
                 let _ = reply.await;
             }
         });
@@ -49,7 +50,7 @@ impl Directory {
     }
 }
 
-/// Adds a session whose folder has to be read. One that has ended keeps the project that it had.
+/// Adds a session whose folder has to be read. A session that has ended keeps its project.
 fn add_stale(projects: &Projects, handle: &SessionHandle, stale: &mut BTreeMap<String, Vec<SessionHandle>>) {
     let view = handle.view.load();
     let cwd = &view.info.cwd;
@@ -62,7 +63,7 @@ fn add_stale(projects: &Projects, handle: &SessionHandle, stale: &mut BTreeMap<S
     }
 }
 
-/// Gives a session's task its project, if that changed; returns the receiver of its reply.
+/// Sends a session's task its project, if that changed; returns the receiver of its reply.
 async fn send_project(handle: &SessionHandle, project: &Project) -> Option<oneshot::Receiver<()>> {
     if handle.view.load().info.project.as_ref() == Some(project) {
         return None;

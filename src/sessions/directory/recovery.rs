@@ -1,5 +1,5 @@
-//! The start of a gateway: restores the sessions of earlier gateways and takes over the processes that those left. A session
-//! continues in exactly the process that it names, or is closed with events that say so.
+//! The start of a gateway: restores the sessions of earlier gateways and takes over the processes that these left. A session continues in
+//! exactly the process that it names, or is closed with events that report it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ struct SurvivingSession {
 }
 
 impl Directory {
-    /// Restores the sessions of earlier gateways. Sessions whose process is alive continue in it; the others are closed, if
-    /// their gateway could not do that, until their runtime is started again.
+    /// Restores the sessions of earlier gateways. Sessions whose process is alive continue in it; the others, if their gateway did not
+    /// close them, are closed until their runtime is started again.
     pub(super) async fn recover(&self) -> Result<(), StoreError> {
         let log = &self.shared.registry.log;
         let mut orphans: HashMap<RuntimeId, Vec<OrphanedRuntime>> = HashMap::new();
@@ -65,7 +65,7 @@ impl Directory {
         if let Some(asker) = self.shared.ceilings.book.facts(now()).asker.clone()
             && self.shared.registry.sessions.get(&asker).is_none_or(|handle| !handle.view.load().asks_day)
         {
-            // It was closed, and the question with it: another session may ask.
+            // The asking session was closed, and its question with it: another session may ask.
             self.shared.ceilings.book.release(&asker);
         }
         self.abandon_unattached_later();
@@ -128,7 +128,7 @@ impl Directory {
         }
     }
 
-    /// Lists a runtime that runs without a driver: it can be stopped, and nothing else.
+    /// Lists a runtime that runs without a driver: the only possible operation is to stop it.
     fn list_unattended(&self, id: RuntimeId, orphan: &OrphanedRuntime) {
         let problem = format!(
             "{} is running unattended: {}; `plexus stop {id}` stops it",
@@ -140,7 +140,7 @@ impl Directory {
             OrphanState::All { pid, .. } => Some(*pid),
             OrphanState::Late(_) | OrphanState::Unusable(_) => None,
         };
-        // Without a driver it takes no orders and its state does not change.
+        // Without a driver the runtime accepts no orders and its state does not change.
         let (link, _) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Exited, pid, ..unknown });
         self.shared.registry.runtimes.insert(id, link);
     }

@@ -29,19 +29,19 @@ impl Registry {
         }
     }
 
-    /// One session, as clients see it.
+    /// Returns one session in the form that clients see.
     pub(super) fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
         self.sessions.get(id).map(|handle| Arc::new(self.info_of(&handle)))
     }
 
-    /// A session as clients see it.
+    /// Returns the form of a session that clients see.
     pub(super) fn info_of(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
         let exited = info.state == plexus_protocol::SessionState::Exited;
-        // A terminal that was closed is opened again by hand.
+        // A user opens a closed terminal again by hand.
         let starts = !plexus_dialects::link::in_terminal(&info.dialect);
         if info.project.is_none() {
-            // It ended in an earlier gateway, which did not look.
+            // The session ended in an earlier gateway, which did not read the project.
             info.project = self.projects.known(&info.cwd);
         }
         info.restartable = exited && starts && self.specs.contains_key(&info.runtime_id);
@@ -61,7 +61,7 @@ impl Registry {
         self.sessions.get(id).map(|handle| handle.clone()).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
 
-    /// The command queue of a session's task.
+    /// Returns the command queue of a session's task.
     pub(super) fn commands(&self, id: &SessionId) -> Result<mpsc::Sender<SessionCommand>, SessionError> {
         let handle = self.handle(id)?;
         handle.commands.clone().ok_or_else(|| {

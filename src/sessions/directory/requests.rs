@@ -7,13 +7,13 @@ use super::*;
 use crate::answer_key::AnswerKey;
 use crate::state;
 
-/// Most requests on one page of a listing.
+/// Maximum number of requests on one page of a listing.
 pub const LISTED: usize = 1000;
-/// Most requests read for one page of a listing, with those that the filter drops; then the page ends, full or not.
+/// Maximum number of requests read for one page of a listing, including those that the filter drops; then the page ends, full or not.
 const LISTING_READS: usize = 16 * LISTED;
-/// Rows in one read of a listing.
+/// Number of rows in one read of a listing.
 const LISTING_ROWS: usize = 32;
-/// Time that an answer waits for the session of its request while that is being reopened.
+/// Maximum time that an answer waits for the session of its request while that session is being reopened.
 const REATTACHING: Duration = Duration::from_secs(5);
 
 /// The requests of all sessions: listed and answered.
@@ -22,7 +22,7 @@ pub struct DirectoryRequests {
 }
 
 impl DirectoryRequests {
-    /// The open requests that the filter accepts, oldest first. Never older than the log.
+    /// Returns the open requests that the filter accepts, oldest first. The result is never older than the log.
     pub fn open(&self, filter: &Filter) -> Vec<Arc<Request>> {
         let mut open: Vec<_> =
             self.registry.handles(filter).flat_map(|handle| handle.view.load().open.clone()).collect();
@@ -30,11 +30,11 @@ impl DirectoryRequests {
         open
     }
 
-    /// Answers a request. The first answer that fits wins; it is on disk before anyone sees it. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX)
-    /// visible ASCII characters; the same answer of the same device again under the key gets its own receipt again.
+    /// Answers a request. The first valid answer wins; it is on disk before any client sees it. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX)
+    /// visible ASCII characters; the same answer of the same device under the same key gets the same receipt again.
     ///
     /// # Errors
-    /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),
+    /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (another answer under the key won),
     /// [`SessionError::AlreadyResolved`] with the winner's receipt, [`SessionError::Closed`], [`SessionError::NoRequest`],
     /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::BadAnswer`], [`SessionError::Storage`].
     pub async fn answer(
@@ -61,7 +61,7 @@ impl DirectoryRequests {
                 Some(Err(gone)) => Err(gone),
                 None => Err(SessionError::NoRequest(id.clone())),
             };
-            // Not open in any task: closed before, or its session is being reopened, as after a start of the gateway.
+            // The request is not open in any task: it closed before, or its session is being reopened, as after a start of the gateway.
             match outcome {
                 Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
                     match self.late(id, key.clone(), gone).await {
@@ -83,7 +83,7 @@ impl DirectoryRequests {
         }
     }
 
-    /// Waits until the session of a request has a task; false if it has none by `until`.
+    /// Waits until the session of a request has a task; returns `false` if it has none by `until`.
     async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
         loop {
             let session = self.registry.request_sessions.get(id).map(|session| session.clone());
@@ -98,7 +98,7 @@ impl DirectoryRequests {
         }
     }
 
-    /// The result of an answer to a request that no task has: its receipt as an error, or `gone` if it is still open.
+    /// Returns the result of an answer to a request that no task has: its receipt as an error, or `gone` if the request is still open.
     async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: SessionError) -> Result<Receipt, SessionError> {
         let (log, wanted) = (self.registry.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
@@ -111,8 +111,8 @@ impl DirectoryRequests {
         }
     }
 
-    /// Requests that the filter accepts, in brief, newest first; optionally of one state, of one session, and before number
-    /// `before`. At most `limit`, and at most [`LISTED`]. Also returns the next `before` if there may be more.
+    /// Returns requests that the filter accepts, in brief form, newest first; optionally only those of one state, of one session, and
+    /// before number `before`. At most `limit`, and at most [`LISTED`]. Also returns the next `before` if there may be more.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -160,7 +160,7 @@ impl DirectoryRequests {
         .await
     }
 
-    /// A request by identifier, open or closed.
+    /// Returns a request by identifier, open or closed.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -170,7 +170,7 @@ impl DirectoryRequests {
         Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
     }
 
-    /// The session and runtime of a request, to check the permit to answer it.
+    /// Returns the session and runtime of a request, to check the permit to answer it.
     ///
     /// # Errors
     /// [`SessionError::Storage`].

@@ -1,8 +1,8 @@
 //! The conversations that a runtime stores itself and could resume.
 //!
-//! Each runtime has at most one list query pending. Callers with the same query share its result; callers with another one wait
-//! for their turn. So a runtime that never answers is asked once, and holds the memory of one answer. A caller waits for
-//! [`SILENCE`] at most.
+//! Each runtime has at most one list query pending. Callers with the same query share its result; callers with another query wait for
+//! their turn. Thus a runtime that never responds gets one query, and holds the memory of one response. A caller waits for [`SILENCE`] at
+//! most.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -23,18 +23,18 @@ use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::api::sessions::{ResumableConversation, ResumablePage};
 use plexus_protocol::{Capability, RuntimeId, RuntimeState, SessionId};
 
-/// Most conversations of one page.
+/// Maximum number of conversations on one page.
 pub const RESUMABLE_MAX: usize = 1000;
-/// Time that a caller waits for a runtime's answer.
+/// Maximum time that a caller waits for a runtime's response.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Time that a query may stay pending before another one may be sent.
+/// Maximum time that a query may stay pending before another one may be sent.
 const LOST: Duration = Duration::from_secs(300);
-/// Longest list cursor of a runtime, in bytes: it is a part of URLs.
+/// Maximum length of a runtime's list cursor, in bytes: it is a part of URLs.
 const CURSOR_MAX: usize = 2048;
-/// Most conversations skipped before a page.
+/// Maximum number of conversations skipped before a page.
 const SKIP_MAX: usize = listing::ANSWER_MAX;
 
-/// A place in a runtime's list: the runtime's own cursor, and how many conversations to skip after it. As text: `skip`, or
+/// A position in a runtime's list: the runtime's own cursor, and the number of conversations to skip after it. As text: `skip`, or
 /// `skip.` and the cursor in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPosition {
@@ -94,7 +94,7 @@ impl DirectoryResumable {
         Self { registry, listings: Arc::default() }
     }
 
-    /// A page of at most `limit` conversations that a runtime could resume, from `at` on. Waits for a runtime that is starting.
+    /// Returns a page of at most `limit` conversations that a runtime could resume, from `at` on. Waits for a runtime that is starting.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
@@ -109,7 +109,7 @@ impl DirectoryResumable {
         self.page_within(SILENCE, id, at, limit).await
     }
 
-    /// As [`page`](Self::page), with the time to wait.
+    /// Like [`page`](Self::page), with the maximum time to wait.
     pub(crate) async fn page_within(
         &self,
         patience: Duration,
@@ -124,7 +124,7 @@ impl DirectoryResumable {
         let silent = || SessionError::RuntimeSilent(patience.as_secs());
         timeout_at(deadline, ready(&link)).await.map_err(|_| silent())??;
         can_list(id, &link)?;
-        // One more than the page holds, so that it shows whether there is a next one.
+        // One more than the page holds, to find out whether there is a next page.
         let query = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
         let listing = loop {
             let PendingList { query: pending, mut outcome } = self.list_query(id, &link, &query);
@@ -154,7 +154,7 @@ impl DirectoryResumable {
         Ok(ResumablePage { resumable: page.map(one).collect(), next: next.map(|next| next.to_string()) })
     }
 
-    /// The sessions of a runtime by native id.
+    /// Returns the sessions of a runtime by native id.
     fn open_here(&self, id: &RuntimeId) -> HashMap<String, SessionId> {
         let handles = self.registry.sessions.iter().filter(|handle| handle.origin.runtime_id == *id);
         let by_native = handles.filter_map(|handle| {
@@ -164,7 +164,7 @@ impl DirectoryResumable {
         by_native.collect()
     }
 
-    /// The pending query of the runtime, or this one, sent now.
+    /// Returns the pending query of the runtime, or else sends this one and returns it.
     fn list_query(&self, id: &RuntimeId, link: &RuntimeLink, query: &ListQuery) -> PendingList {
         let mut listings = self.listings.lock();
         if let Some(pending) = listings.get(id).filter(|pending| pending.outcome.has_changed().is_ok()) {
@@ -174,7 +174,7 @@ impl DirectoryResumable {
         let pending = PendingList { query: query.clone(), outcome };
         listings.insert(id.clone(), pending.clone());
         let (listings, id, link, query) = (Arc::clone(&self.listings), id.clone(), link.clone(), query.clone());
-        // Spawned, so that it goes on when callers leave: the runtime answers some time.
+        // Spawned, so that it continues when callers stop waiting: the runtime responds eventually.
         tokio::spawn(async move {
             let outcome = tokio::time::timeout(LOST, send_query(&link, &query)).await;
             let outcome = outcome.unwrap_or(Err(SessionError::RuntimeSilent(LOST.as_secs())));
@@ -216,7 +216,7 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     Err(SessionError::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
 }
 
-/// Sends a query to the runtime, and waits until it answers or ends.
+/// Sends a query to the runtime, and waits until it responds or ends.
 async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let info = link.info();
     let gone_error = || SessionError::RuntimeGone("it ended before it answered".into());

@@ -4,17 +4,18 @@ use super::*;
 use crate::snapshot::SnapshotFold;
 use plexus_clock::WallClock;
 
-/// Blocks in one read of retention.
+/// Maximum number of blocks in one read of retention.
 const BLOCKS: usize = 1000;
-/// Most closed requests in the store; retention removes the oldest beyond it.
+/// Maximum number of closed requests in the store; retention removes the oldest beyond it.
 const CLOSED_MAX: usize = 100_000;
 
-/// One round of retention removes at most this part of the stored bytes, so that a mistake is noticed before all is gone.
+/// One round of retention removes at most this part (one tenth) of the stored bytes, so that a mistake is noticed before everything is
+/// removed.
 const ROUND_SHARE: u64 = 10;
 
 impl Directory {
-    /// Ends a session and deletes it. It is unlisted at once; once it is marked in the store, clients are told and no crash brings
-    /// it back. Then its events are removed in small steps; waits for that.
+    /// Ends a session and deletes it. The session is unlisted at once; once it is marked as deleted in the store, clients are notified
+    /// and no crash restores it. Then its events are removed in small steps; this function waits for that.
     ///
     /// # Errors
     /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended but is not deleted.
@@ -22,7 +23,7 @@ impl Directory {
         self.delete(id).await
     }
 
-    /// As [`delete_session`](Self::delete_session).
+    /// Like [`delete_session`](Self::delete_session), without a permit.
     pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
         let (_, handle) =
             self.shared.registry.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
@@ -56,21 +57,21 @@ impl Directory {
         }
     }
 
-    /// The clock that tells whether events may be removed for their age.
+    /// Returns the clock that decides whether events are old enough to be removed.
     pub fn clock(&self) -> &WallClock {
         self.shared.ceilings.book.clock()
     }
 
-    /// Trusts the wall clock as it is: retention goes on, and today is the day that it shows.
+    /// Trusts the wall clock as it is: retention continues, and today is the day of the clock.
     ///
     /// # Errors
-    /// [`SessionError::Storage`]: what was spent today cannot be read.
+    /// [`SessionError::Storage`]: the spending of today cannot be read.
     pub async fn confirm_clock(&self, _permit: &Permit<Admin>) -> Result<(), SessionError> {
         self.clock().confirm();
         self.begin_day().await
     }
 
-    /// Reads again what was spent today, once the clock is trusted again.
+    /// Reads the spending of today again, once the clock is trusted again.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -105,7 +106,7 @@ impl Directory {
     }
 }
 
-/// The trim of a session: up to where to remove events, and the base that later snapshots need.
+/// Returns the trim of a session: the position up to which events are removed, and the base that later snapshots need.
 fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
     let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
     let mut fold = entry.base.as_deref().map_or_else(SnapshotFold::default, SnapshotFold::from_base);
@@ -122,8 +123,8 @@ fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option
     Ok(Some(Trim { session_id, through, base: Some(fold.base()) }))
 }
 
-/// The sessions that retention trims, and up to which position: the oldest blocks of all sessions go first. Events that an
-/// unfinished run or an open request needs stay, and all later events of that session.
+/// Returns the sessions that retention trims, and up to which position: the oldest blocks of all sessions are removed first. Events that
+/// an unfinished run or an open request needs stay, and all later events of that session.
 fn choose(
     log: &Log,
     oldest_kept: Option<Timestamp>,

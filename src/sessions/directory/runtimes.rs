@@ -4,24 +4,24 @@ use super::opening::Reopening;
 use super::*;
 
 impl Directory {
-    /// All runtimes, by identifier.
+    /// Returns all runtimes, by identifier.
     pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
         let mut all: Vec<_> = self.shared.registry.runtimes.iter().map(|link| link.info()).collect();
         all.sort_by(|a, b| a.runtime_id.cmp(&b.runtime_id));
         all
     }
 
-    /// One runtime.
+    /// Returns one runtime.
     pub fn runtime(&self, id: &RuntimeId) -> Option<Arc<RuntimeInfo>> {
         self.shared.registry.runtimes.get(id).map(|link| link.info())
     }
 
-    /// A counter as a watch, incremented whenever the state of a runtime changes.
+    /// Returns a watch of a counter that is incremented whenever the state of a runtime changes.
     pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
         self.shared.runtime_changes.subscribe()
     }
 
-    /// Starts a runtime and returns at once; [`runtime`](Self::runtime) shows its progress. Nothing is started if its folder or its
+    /// Starts a runtime and returns at once; [`runtime`](Self::runtime) returns its progress. Nothing is started if its folder or its
     /// program does not exist.
     ///
     /// # Errors
@@ -35,19 +35,18 @@ impl Directory {
         self.launch(spec)
     }
 
-    /// As [`start_runtime`](Self::start_runtime), for the gateway's own configuration.
+    /// Like [`start_runtime`](Self::start_runtime), for the gateway's own configuration.
     ///
     /// # Errors
-    /// As [`start_runtime`](Self::start_runtime).
+    /// The errors of [`start_runtime`](Self::start_runtime).
     pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
         self.launch_and_reopen(spec, Reopening::Left)
     }
 
-    /// As [`launch`](Self::launch), for a server that others share, and that keeps in memory what is opened in it: of the sessions that
-    /// earlier gateways left there, those are reopened that have something pending, and those that the server says are open.
-    ///
+    /// Like [`launch`](Self::launch), for a server that others share, and that holds its open sessions in memory: of the sessions that
+    /// earlier gateways left there, those are reopened that have pending work, and those that the server reports as open.
     /// # Errors
-    /// As [`start_runtime`](Self::start_runtime).
+    /// The errors of [`start_runtime`](Self::start_runtime).
     pub fn launch_shared(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
         self.launch_and_reopen(spec, Reopening::Pending)
     }
@@ -74,7 +73,7 @@ impl Directory {
         Ok(link.info())
     }
 
-    /// Stops a runtime for good (stdin closed, TERM, KILL) and unlists it. Returns once it is gone.
+    /// Stops a runtime for good (stdin closed, TERM, KILL) and unlists it. Returns once it has ended.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`].
@@ -97,8 +96,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Lets go of an endpoint that is gone, for the gateway itself, and unlists it. Its sessions end; their runs and requests stay open for
-    /// a minute and go on if the endpoint is launched again by then under the same identifier.
+    /// Releases an endpoint that has ended, for the gateway itself, and unlists it. Its sessions end; their runs and requests stay open
+    /// for a minute and continue if the endpoint is launched again by then under the same identifier.
     pub async fn release_runtime(&self, id: &RuntimeId) {
         let Some(link) = self.shared.registry.runtimes.get(id).map(|link| link.clone()) else { return };
         link.release();
@@ -130,7 +129,7 @@ impl Directory {
         id: &RuntimeId,
     ) -> Result<Arc<RuntimeInfo>, SessionError> {
         let (this, id) = (self.clone(), id.clone());
-        // Spawned, so that it goes on if the client leaves.
+        // Spawned, so that it continues if the client disconnects.
         let work = tokio::spawn(async move {
             let _alone = this.shared.restarting.lock().await;
             let link = this.shared.registry.runtimes.get(&id).map(|link| link.clone());
@@ -156,7 +155,7 @@ impl Directory {
         work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    /// The last lines of a runtime's stderr, the oldest first.
+    /// Returns the last lines of a runtime's stderr, the oldest first.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`].

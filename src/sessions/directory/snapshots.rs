@@ -7,19 +7,20 @@ use crate::snapshot::{SnapshotFold, WINDOW};
 use crate::snapshot_cache::SnapshotCache;
 use plexus_protocol::api::snapshot::Snapshot;
 
-/// Most sessions in one answer with snapshots.
+/// Maximum number of sessions in one response with snapshots.
 const SNAPSHOTS: usize = 64;
-/// Most bytes of messages and tools in one answer with several snapshots, about.
+/// Approximate maximum size of messages and tools in one response with several snapshots, in bytes.
 const SNAPSHOTS_BYTES: usize = 1 << 20;
-/// Bytes of surfaces in the snapshots of several sessions; of a session that has more than its part, they are left out.
+/// Maximum size of the surfaces in the snapshots of several sessions, in bytes; the surfaces of a session that exceed its share are left
+/// out.
 const SNAPSHOTS_SURFACES_BYTES: usize = 4 << 20;
 
 /// The snapshots of several sessions, all exact at one position.
 #[derive(Debug)]
 pub struct Snapshots {
-    /// The position of all snapshots; read on after it.
+    /// The position of all snapshots; reading continues after it.
     pub at: Position,
-    /// The snapshots of the sessions that changed last.
+    /// The snapshots of the most recently changed sessions.
     pub snapshots: Vec<Snapshot>,
     /// The number of further sessions; their snapshots can be read one by one.
     pub omitted: usize,
@@ -33,7 +34,7 @@ pub struct DirectorySnapshots {
 }
 
 impl DirectorySnapshots {
-    /// The snapshot of a session, with at most [`WINDOW`] bytes of messages and tools.
+    /// Returns the snapshot of a session, with at most [`WINDOW`] bytes of messages and tools.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
@@ -41,7 +42,7 @@ impl DirectorySnapshots {
         self.within(id, WINDOW).await
     }
 
-    /// The snapshot of a session, with at most `most` bytes of messages and tools.
+    /// Returns the snapshot of a session, with at most `most` bytes of messages and tools.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
@@ -56,7 +57,7 @@ impl DirectorySnapshots {
         Ok(Snapshot { surfaces: self.surfaces.list(id).await?, ..snapshot })
     }
 
-    /// The snapshots of the 64 sessions that changed last, all exact at one position.
+    /// Returns the snapshots of the 64 most recently changed sessions, all exact at one position.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -104,7 +105,7 @@ impl DirectorySnapshots {
                     snapshot.surfaces_omitted = bytes > most;
                     snapshot.surfaces = if snapshot.surfaces_omitted { Vec::new() } else { surfaces };
                 }
-                // Deleted meanwhile.
+                // The session was deleted meanwhile.
                 Err(SessionError::NoSession(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -17,21 +17,21 @@ use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
 use plexus_protocol::{CallDigest, RequestId, SessionId};
 
-/// Time that the agent's message of a call may come after the call itself: they go different ways.
+/// Maximum time that the agent's message of a call may arrive after the call itself: they use different channels.
 const CALL_SEEN: Duration = Duration::from_secs(10);
-/// Time between two looks for it.
+/// Time between two checks for that message.
 const CALL_LOOK: Duration = Duration::from_millis(25);
 
 /// The surfaces that agents draw in their sessions.
 #[derive(Clone)]
 pub struct DirectorySurfaces {
     pub(super) registry: Arc<Registry>,
-    /// Accounts for the calls that draw.
+    /// The ledger that accounts for the calls that draw.
     pub(super) ledger: Arc<OnceLock<Ledger>>,
 }
 
 impl DirectorySurfaces {
-    /// The surfaces of a session in their wire form, by name.
+    /// Returns the surfaces of a session in their wire form, by name.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
@@ -40,7 +40,7 @@ impl DirectorySurfaces {
         handle.surfaces.list(&self.registry.log, id).await
     }
 
-    /// The pinned surfaces of the sessions that the filter accepts, by session and name. Reads only sessions that have surfaces.
+    /// Returns the pinned surfaces of the sessions that the filter accepts, by session and name. Reads only sessions that have surfaces.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -59,8 +59,8 @@ impl DirectorySurfaces {
         Ok(pinned)
     }
 
-    /// Presses something on a surface: it answers the question that is open on it, or the agent is told by a prompt. The first
-    /// press of what a screen shows wins.
+    /// Handles a press on a surface: it answers the surface's open question, or becomes a prompt for the agent. The first press on an
+    /// item at a revision wins.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::Action`], [`SessionError::QueueFull`],
@@ -76,11 +76,11 @@ impl DirectorySurfaces {
         send_command(&commands, |reply| SessionCommand::Act(Box::new(Press { surface, request, by, reply }))).await
     }
 
-    /// Opens a question by a surface: a request that people answer on the surface, or like any other. The same call under the
-    /// same key opens it once. `bytes`: the call's length as JSON.
+    /// Opens a question by a surface: a request that users answer on the surface, or like any other. The same call under the same key
+    /// opens it once. `bytes`: the call's length as JSON.
     ///
     /// # Errors
-    /// As [`draw`](Self::draw).
+    /// The errors of [`draw`](Self::draw).
     pub async fn ask(
         &self,
         _permit: &Permit<Ui>,
@@ -95,7 +95,8 @@ impl DirectorySurfaces {
         send_command(&commands, open).await
     }
 
-    /// Returns the outcome of a question by a surface; waits for its end for at most `wait`. Once it has ended, the agent has it by this.
+    /// Returns the outcome of a question by a surface; waits for its end for at most `wait`. An outcome that is returned counts as
+    /// delivered to the agent.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::NoRequest`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
@@ -135,7 +136,7 @@ impl DirectorySurfaces {
         }
     }
 
-    /// Charges a call to the session's account; one that `takes_down` a surface finds room where others do not.
+    /// Charges a call to the session's account; a call that `takes_down` a surface has memory reserved for it.
     fn charged(&self, id: &SessionId, bytes: usize, takes_down: bool) -> Result<Option<Charge>, SessionError> {
         let Some(ledger) = self.ledger.get() else { return Ok(None) };
         let runtime = self.registry.handle(id)?.origin.runtime_id.clone();
@@ -147,10 +148,9 @@ impl DirectorySurfaces {
         charge.map(Some)
     }
 
-    /// Draws in a session. Waits until it is stored, not for any screen; of calls that come faster than ten a second, several
-    /// become one change. The same call under the same `key` (1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters) draws
-    /// nothing and returns what it did before, also across restarts; a session remembers the last 64 keys. `bytes`: the call's
-    /// length as JSON.
+    /// Draws in a session. Waits until the change is stored, not for any screen; calls that arrive faster than ten a second are merged
+    /// into one change. The same call under the same `key` (1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters) draws nothing and
+    /// returns its earlier result, also across restarts; a session remembers the last 64 keys. `bytes`: the call's length as JSON.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::Surface`], [`SessionError::DrawsTooFast`],

@@ -1,4 +1,4 @@
-//! Sessions that go on in an endpoint while the gateway is not connected to it.
+//! Sessions that continue in an endpoint while the gateway is not connected to it.
 
 use std::time::Duration;
 
@@ -9,12 +9,11 @@ use crate::session_handle::{EndedSession, SessionHandle};
 use crate::state::{Plan, SessionStateMachine};
 use plexus_protocol::{RuntimeId, SessionId};
 
-/// Time that an endpoint may stay unattached after the gateway's start, and after it was let go of; then the pending runs of its sessions
-/// end.
+/// Time that an endpoint may stay unattached after the gateway's start, or after its release; then the pending runs of its sessions end.
 const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
 
 impl Directory {
-    /// The sessions without a task, by runtime and state.
+    /// Returns the sessions without a task, by runtime and state.
     pub(super) fn ended_sessions(
         &self,
         of_runtime: impl Fn(&RuntimeId) -> bool,
@@ -26,7 +25,7 @@ impl Directory {
         found.map(|handle| handle.origin.session_id.clone()).collect()
     }
 
-    /// Ends the pending work of the runtimes' sessions that have no task.
+    /// Ends the pending work of the sessions without a task, of all runtimes that `of_runtime` accepts.
     pub(super) async fn abandon_sessions(&self, why: &str, of_runtime: impl Fn(&RuntimeId) -> bool) {
         for id in self.ended_sessions(of_runtime, SessionStateMachine::has_pending_work) {
             let Some(handle) = self.shared.registry.sessions.get(&id).map(|handle| handle.clone()) else { continue };
@@ -50,7 +49,7 @@ impl Directory {
         }
     }
 
-    /// After [`UNATTACHED_WAIT`], ends the pending work of sessions whose endpoint is not attached.
+    /// Waits for [`UNATTACHED_WAIT`], then ends the pending work of sessions whose endpoint is not attached.
     pub(super) fn abandon_unattached_later(&self) {
         let this = self.clone();
         tokio::spawn(async move {
@@ -60,7 +59,7 @@ impl Directory {
         });
     }
 
-    /// Reopens the session of a runtime that changed last; `None` if the runtime has no session.
+    /// Reopens the most recently changed session of a runtime; `None` if the runtime has no session.
     pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, SessionError>> {
         let last = {
             let sessions = self.shared.registry.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);

@@ -1,4 +1,4 @@
-//! An agent's text in the Markdown of an export: it leaves neither its quote nor its fence, and runs nothing. Pure.
+//! An agent's text in the Markdown of an export. It cannot leave its quote or its fence, and runs nothing. Pure.
 
 /// Writes an agent's Markdown as a quote that it cannot leave. Outside of fences it contains no HTML, images or unsafe links.
 pub(super) fn quoted(text: &str, out: &mut String) {
@@ -6,7 +6,7 @@ pub(super) fn quoted(text: &str, out: &mut String) {
     let mut fence: Option<(u8, usize)> = None;
     for text in text.trim_end().split('\n') {
         let mut text = text;
-        // Some readers let blanks stand before the end of a fence: it is written without them, so that it is the end for all.
+        // Some readers accept blanks before the end of a fence: it is written without them, so that all readers recognize the end.
         if let Some((open, length)) = fence {
             let end = text.trim();
             if end.len() >= length && end.bytes().all(|byte| byte == open) {
@@ -41,7 +41,7 @@ fn unlinked(text: &str, out: &mut String) {
         let html_or_image = c == '<' || (c == '!' && text[n..].starts_with("!["));
         // The target of an inline link, or of a link reference definition.
         let unsafe_link = matches!(c, '(' | ':') && text[..n].ends_with(']') && !is_safe_target(&text[n + 1..]);
-        // A character that is escaped already would be freed by one more backslash.
+        // One more backslash would unescape a character that is escaped already.
         if (html_or_image || unsafe_link) && backslashes % 2 == 0 {
             out.push('\\');
         }
@@ -50,7 +50,7 @@ fn unlinked(text: &str, out: &mut String) {
     }
 }
 
-/// Returns whether a link target is surely a web page, a mail address or a relative file. Other schemes may run code when the link is
+/// Returns whether a link target is certainly a web page, a mail address or a relative file. Other schemes may run code when the link is
 /// opened, and escapes and entities can hide a scheme.
 fn is_safe_target(rest: &str) -> bool {
     let rest = rest.trim_start_matches([' ', '\t']);
@@ -60,14 +60,14 @@ fn is_safe_target(rest: &str) -> bool {
     ["https://", "http://", "mailto:"].into_iter().any(begins) || (!target.is_empty() && target.chars().all(relative))
 }
 
-/// Any text as a fenced Markdown block that it cannot leave.
+/// Writes any text as a fenced Markdown block that it cannot leave.
 pub(super) fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{}\n{fence}\n", text.trim_end())
 }
 
-/// Text with all Markdown and HTML escaped.
+/// Returns text with all Markdown and HTML escaped.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

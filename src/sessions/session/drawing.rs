@@ -1,5 +1,5 @@
-//! Drawing: calls of an agent's tools that change surfaces, presses on them, and questions by them. Each call waits for its commit,
-//! and never for a screen. A session commits what was drawn at most ten times a second: calls that come faster are merged.
+//! Drawing: calls of an agent's tools that change surfaces, presses on surfaces, and questions by surfaces. Each call waits for its
+//! commit, and never for a screen. A session commits changes of surfaces at most ten times a second: calls that arrive faster are merged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
 use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
 use plexus_surfaces::{Action, Ask, SurfaceError, SurfaceSet};
 
-/// The shortest time between two commits of what is drawn in a session.
+/// Minimum time between two commits of a session's surfaces.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Time that surfaces that nobody changes stay in memory; then they are read from the store again.
+/// Time after which unchanged surfaces are dropped from memory; then they are read from the store again.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The calls that wait for the next tick.
@@ -46,14 +46,14 @@ impl DrawingQueue {
         }
     }
 
-    /// Takes all calls that wait.
+    /// Takes all waiting calls.
     pub(super) fn take(&mut self) -> Vec<WaitingCall> {
         self.bytes = 0;
         std::mem::take(&mut self.waiting)
     }
 }
 
-/// Waits until then; for ever without a time.
+/// Waits until the given time; never returns if there is none.
 pub(super) async fn until(due: Option<Instant>) {
     match due {
         Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -62,7 +62,7 @@ pub(super) async fn until(due: Option<Instant>) {
 }
 
 impl Task {
-    /// Locks the surfaces for what a person does, or to take one down: it is not refused because agents have drawn too much.
+    /// Locks the surfaces for an action of a user, or to remove one: it is not refused because agents have drawn too much.
     fn board(&mut self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
         self.locked(|account, bytes| account.charge(bytes).map_err(SessionError::OverLimit))
     }
@@ -87,14 +87,14 @@ impl Task {
         }
     }
 
-    /// Forgets what is in memory, which may be ahead of what is stored.
+    /// Drops the surfaces from memory, which may be ahead of the stored ones.
     fn unload(&self, board: OwnedMutexGuard<Board>) -> impl Future<Output = ()> + Send + use<> {
         drop(board);
         let surfaces = Arc::clone(&self.persister.handle.surfaces);
         async move { surfaces.forget().await }
     }
 
-    /// Draws at once, or at the end of the tick if something was drawn in it.
+    /// Draws at once, or at the end of the tick if a call already drew in it.
     pub(super) async fn draw(&mut self, call: WaitingCall) {
         let queue = &mut self.drawing;
         if queue.waiting.len() >= WAITING_MAX || queue.bytes + call.bytes > WAITING_BYTES_MAX {
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    /// Does what is [due](DrawingQueue::due).
+    /// Performs the work that is [due](DrawingQueue::due).
     pub(super) async fn drawing_due(&mut self) {
         if self.drawing.waiting.is_empty() {
             self.drawing.used_at = None;
@@ -117,7 +117,7 @@ impl Task {
         self.draw_waiting().await;
     }
 
-    /// Draws what waits, in one commit.
+    /// Draws all waiting calls, in one commit.
     pub(super) async fn draw_waiting(&mut self) {
         let calls = self.drawing.take();
         if calls.is_empty() {
@@ -146,11 +146,10 @@ impl Task {
         replies.into_iter().for_each(|(reply, outcome)| drop(reply.send(outcome)));
     }
 
-    /// Handles a press: it answers a question of the surface, or tells the agent something by a prompt, which is queued behind
-    /// what it works on.
+    /// Handles a press: it answers a question of the surface, or becomes a prompt for the agent, which is queued behind its current work.
     pub(super) async fn act(&mut self, press: Press) {
         let Press { surface, request, by, reply } = press;
-        // What was drawn before is there first.
+        // Earlier calls take effect first.
         self.draw_waiting().await;
         let _ = reply.send(self.pressed(&surface, &request, &by).await);
     }
@@ -159,7 +158,7 @@ impl Task {
         let mut board = self.board().await?;
         let ask = board.set().and_then(|set| set.get(name)?.ask().cloned());
         let ask = ask.filter(|ask| ask.submit.contains(&request.component) && self.is_open(ask));
-        // Before anything changes: who may prompt may not answer for that.
+        // Checked before anything changes: a device that may only prompt may not answer.
         let may = match (&ask, &by.approve, &by.prompt) {
             (Some(_), Some(permit), _) => Ok(permit.device()),
             (None, _, Some(permit)) => Ok(permit.device()),
@@ -182,12 +181,12 @@ impl Task {
         Ok(Acted { accepted: true, rev, run_id: None, request_id: Some(id) })
     }
 
-    /// Returns whether a question that a surface has is open: it may have ended with its run, or expired.
+    /// Returns whether a surface's question is open: it may have ended with its run, or expired.
     fn is_open(&self, ask: &Ask) -> bool {
         self.state.is_open(&RequestId::trusted(ask.request_id.clone()))
     }
 
-    /// The decision of an answer, as for every request.
+    /// Returns the decision of an answer, as for every request.
     fn judged(&self, id: &RequestId, answer: &Answer, device: &Device) -> Result<Decision, SessionError> {
         let request = self.state.open_request_of(id).ok_or_else(|| self.persister.receipts.late(id, None))?;
         requests::judge(request, answer, device.grant.approve_up_to)
@@ -262,7 +261,7 @@ impl Task {
         }
     }
 
-    /// An answer to a question by a surface that came by the request, from a client that may not draw the surface.
+    /// Handles an answer to a question by a surface that came by the request, from a client that may not draw the surface.
     pub(super) async fn answer_surface(
         &mut self,
         (id, name): (&RequestId, &str),
@@ -294,7 +293,7 @@ impl Task {
         self.settle(board, id, (name, pressed), &decision, by, key).await
     }
 
-    /// Handles what an agent's tools ask of the session.
+    /// Handles a request of an agent's tools to the session.
     pub(super) async fn ask(&mut self, work: AskWork) {
         match work {
             AskWork::Open { call, key, charge, reply } => {
@@ -314,7 +313,7 @@ impl Task {
         }
     }
 
-    /// Hands the outcome of a question to its agent.
+    /// Sends the outcome of a question to its agent.
     async fn fetch(&mut self, id: &RequestId, reply: AskReply) {
         let fetched = match self.state.is_untold(id) {
             true => self.try_decide(|state, _, plan| Ok(state.fetch_ask(id, plan))).await,
@@ -323,8 +322,8 @@ impl Task {
         let _ = reply.send(fetched.and_then(|view| view.ok_or_else(|| SessionError::NoRequest(id.clone()))));
     }
 
-    /// After something happened in the session: hands outcomes to agents that wait for them, and clears the mark of questions that
-    /// ended without an answer from their surfaces.
+    /// Sends outcomes to agents that wait for them, and clears the mark of questions that ended without an answer from their surfaces.
+    /// Called after every change of the session.
     pub(super) async fn follow_asks(&mut self) {
         if !self.askers.is_empty() {
             let state = &self.state;
@@ -334,7 +333,7 @@ impl Task {
             }
         }
         for (id, surface) in self.state.marked_asks_that_ended() {
-            // If it cannot be stored, it is tried again after whatever happens next.
+            // If it cannot be stored, it is tried again after the next change.
             let _ = self.clear_mark(&id, &surface).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The decisions of a session's task, stored and shown.
+//! Stores the decisions of a session's task and publishes them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -22,11 +22,11 @@ use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
 /// Events after which the session's row is written again, so that a restart reads at most this many to catch up.
 const ROW_EVERY: usize = 4096;
 
-/// Stores what a session decided. Also used for sessions without a task (at startup, if the runtime is gone).
+/// Stores the decisions of a session. Also used for sessions without a task (at startup, if the runtime has ended).
 pub(crate) struct Persister {
     pub(crate) log: Log,
     pub(crate) handle: SessionHandle,
-    /// Set once the gateway serves.
+    /// The ledger; set once the gateway serves.
     ledger: Arc<OnceLock<Ledger>>,
     /// The session of each open request: set before any client can see the request.
     pub(crate) asked: Arc<DashMap<RequestId, SessionId>>,
@@ -34,7 +34,7 @@ pub(crate) struct Persister {
     since_row: usize,
     /// The first event that an unfinished run or an open request needs.
     pub(super) busy_since: Option<Position>,
-    /// The ceilings on spending; they learn the session's spending once that is stored.
+    /// The ceilings on spending; they get the session's spending once it is stored.
     pub(super) ceilings: Arc<CeilingBook>,
     /// The prompts whose content is stored.
     prompts: BTreeSet<RunId>,
@@ -45,7 +45,7 @@ pub(crate) struct Persister {
 struct SessionCounts {
     events: IntCounter,
     first_chunk: Histogram,
-    /// The time when the runtime was last given a prompt that it has not responded to yet.
+    /// The time when the runtime last got a prompt to which it has not responded yet.
     prompted: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl SessionCounts {
 }
 
 impl Persister {
-    /// `busy_since`: the first event that an unfinished run or an open request needs.
+    /// Makes a persister. `busy_since`: the first event that an unfinished run or an open request needs.
     pub(crate) fn new(
         log: Log,
         handle: SessionHandle,
@@ -91,31 +91,31 @@ impl Persister {
         Self { log, handle, ledger, asked, receipts, since_row: 0, busy_since, ceilings, prompts, counts }
     }
 
-    /// With the ledger that accounts for what the session holds in memory.
+    /// Sets the ledger that accounts for what the session holds in memory.
     pub(crate) fn charged_to(mut self, ledger: Arc<OnceLock<Ledger>>) -> Self {
         self.ledger = ledger;
         self
     }
 
-    /// With the gateway's ceilings.
+    /// Sets the gateway's ceilings.
     pub(crate) fn counted_in(mut self, ceilings: Arc<CeilingBook>) -> Self {
         self.ceilings = ceilings;
         self
     }
 
-    /// The session's account; none before the gateway serves.
+    /// Returns the session's account; `None` before the gateway serves.
     pub(crate) fn account(&self) -> Option<Account> {
         let origin = &self.handle.origin;
         self.ledger.get().map(|ledger| ledger.session(origin.session_id.as_str(), origin.runtime_id.as_str()))
     }
 
-    /// For a session of an earlier gateway: the store has the content of these prompts.
+    /// Records, for a session of an earlier gateway, that the store has the content of these prompts.
     pub(crate) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
         self.prompts = prompts;
         self
     }
 
-    /// Returns the content of prompts to write and to delete: each is written once, and deleted when no longer needed.
+    /// Returns the prompts whose content has to be written or deleted: each is written once, and deleted when no longer needed.
     fn prompt_changes(&self, state: &SessionStateMachine) -> (Vec<PromptChange>, BTreeSet<RunId>) {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();
@@ -133,7 +133,7 @@ impl Persister {
         (changes, now)
     }
 
-    /// Stores the plan's events and rows, and shows them. The plan is unchanged, so that a failed call can be repeated.
+    /// Stores the plan's events and rows, and publishes them. The plan is unchanged, so that a failed call can be repeated.
     pub(crate) async fn keep(&mut self, plan: &Plan, state: &SessionStateMachine) -> Result<Position, Arc<StoreError>> {
         let events = plan.events.len();
         self.since_row += events;
@@ -241,7 +241,7 @@ impl Persister {
         }
     }
 
-    /// Remembers the receipts, for answers that come later.
+    /// Stores the receipts in memory, for answers that arrive later.
     fn remember_receipts(&mut self, plan: &Plan, first: Position) {
         for change in &plan.requests {
             let Some(mut receipt) = change.request.receipt.clone() else { continue };
@@ -254,7 +254,7 @@ impl Persister {
     }
 }
 
-/// The row of a request; `cursor` is that of its receipt, if it has one.
+/// Returns the row of a request; `cursor` is that of its receipt, if it has one.
 fn request_row(mut request: Request, answer_key: Option<String>, cursor: plexus_protocol::Cursor) -> RequestRow {
     if let Some(receipt) = &mut request.receipt {
         receipt.cursor = Some(cursor);

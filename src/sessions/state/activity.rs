@@ -1,4 +1,4 @@
-//! The current activity of a run in a few words, for lists of sessions.
+//! A short description of a run's current activity, for lists of sessions.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! The handling of ceilings in a session: which prompts wait, when it asks, and what an answer releases. Pure.
+//! The handling of ceilings in a session: the prompts that wait, the time of the question, and the effect of an answer. Pure.
 //!
-//! A reached ceiling never stops a run. It holds the next prompts of the queue, each of which says so. As soon as there is something to
-//! decide the session asks: at the moment that its own spending reached the ceiling, or when a prompt waits. After "stop" the prompts stay
-//! in the queue, and the next prompt asks again. Work that the gateway does not start (in the agent's own terminal) is not held.
+//! A reached ceiling never stops a run. It holds the next prompts of the queue, and each of them reports that. The session asks as soon
+//! as there is something to decide: when its own spending reaches the ceiling, or when a prompt waits. After "stop" the prompts stay in
+//! the queue, and the next prompt asks again. Work that the gateway does not start (in the agent's own terminal) is not held.
 
 use plexus_dialects::RequestSubject;
 use plexus_protocol::{About, CeilingOf, CeilingReached, Choice, Offer, RequestType};
@@ -13,33 +13,33 @@ use super::*;
 /// The ids of the options.
 const GO_ON: &str = "go_on";
 const STOP: &str = "stop";
-/// The name of what is asked about, in `subject`.
+/// The value of `subject` in requests about ceilings.
 const SUBJECT: &str = "ceiling";
-/// Longest wait until a session looks again whether the day is over: clocks are set, and machines sleep.
+/// Maximum time until a session checks again whether the day has ended: clocks are set, and machines sleep.
 const DAY_LOOK: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// The knowledge of a session about ceilings; stored in its row.
+/// The state of a session with respect to ceilings; stored in its row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct CeilingMemory {
     /// The spending of the session since gateways count it.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     spent: Spending,
-    /// The spending when somebody last allowed it to continue.
+    /// The spending when a user last allowed the session to continue.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     allowed: Spending,
-    /// `true` if somebody said to stop.
+    /// `true` if a user chose to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
-    /// `true` if its own ceiling was reached, and nobody was asked yet.
+    /// `true` if the session's own ceiling was reached, and no request about it was opened yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     crossed: bool,
-    /// The day whose ceiling it reached, if nobody was asked yet.
+    /// The day whose ceiling was reached, if no request about it was opened yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     crossed_day: Option<i64>,
     /// The open requests about ceilings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestId, CeilingAsk>,
-    /// The answer that somebody gave here about a day.
+    /// The answer about a day that a user gave in this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     day: Option<DayAnswer>,
 }
@@ -59,18 +59,18 @@ struct CeilingAsk {
 }
 
 impl SessionStateMachine {
-    /// Takes what holds now. Everything that the session spent is in it.
+    /// Sets the current facts, which include everything that the session spent.
     pub(crate) fn see_ceilings(&mut self, facts: Arc<CeilingFacts>) {
         self.ceilings = facts;
         self.unbooked = Spending::default();
     }
 
-    /// Returns the answer that somebody gave here about a day.
+    /// Returns the answer about a day that a user gave in this session.
     pub(crate) fn day_answer(&self) -> Option<&DayAnswer> {
         self.core.ceilings.day.as_ref()
     }
 
-    /// Returns whether it has an open request about today's ceiling.
+    /// Returns whether the session has an open request about today's ceiling.
     pub(crate) fn asks_about_day(&self) -> bool {
         self.core.ceilings.asks.values().any(|ask| ask.of == CeilingOf::Day)
     }
@@ -80,7 +80,7 @@ impl SessionStateMachine {
         self.core.ceilings.asks.contains_key(id)
     }
 
-    /// Returns the spending of today.
+    /// Returns the session's view of today's spending.
     fn spent_today(&self) -> Spending {
         let mut spent = self.ceilings.spent.clone();
         spent.add(&self.unbooked);
@@ -99,7 +99,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// The ceiling that holds prompts, if one does.
+    /// Returns the ceiling that holds prompts, if one does.
     pub(crate) fn held(&self) -> Option<CeilingOf> {
         if self.ceilings.is_free() {
             return None;
@@ -107,13 +107,13 @@ impl SessionStateMachine {
         [CeilingOf::Session, CeilingOf::Day].into_iter().find(|of| self.reached(*of).is_some())
     }
 
-    /// Returns whether somebody said that this session is to stop.
+    /// Returns whether a user chose to stop this session.
     #[cfg(test)]
     pub(crate) fn is_stopped(&self) -> bool {
         self.core.ceilings.stopped
     }
 
-    /// Adds what was spent.
+    /// Adds a step of spending.
     pub(super) fn count_spending(&mut self, spent: &Spending) {
         let before = [CeilingOf::Session, CeilingOf::Day].map(|of| self.reached(of).is_some());
         self.core.ceilings.spent.add(spent);
@@ -125,13 +125,13 @@ impl SessionStateMachine {
         }
     }
 
-    /// A time for what is said of today: later than that of what was said before, whatever the clock did.
+    /// Returns a time for an answer about today: later than that of the previous answer, regardless of changes of the clock.
     fn answer_time(&self, env: &DecisionEnv<'_>) -> Timestamp {
         let before = self.ceilings.answer.as_ref().map(|answer| answer.at.plus_millis(1));
         before.map_or(env.now, |before| before.max(env.now))
     }
 
-    /// A prompt came: after "stop" it asks again.
+    /// Notes that a prompt arrived: after "stop" the session asks again.
     pub(super) fn prompted_under_ceilings(&mut self, env: &DecisionEnv<'_>) {
         self.core.ceilings.stopped = false;
         if self.ceilings.stopped() {
@@ -140,7 +140,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// Returns whether there is something to ask about this ceiling.
+    /// Returns whether the session has a reason to ask about this ceiling.
     fn wants(&self, of: CeilingOf) -> bool {
         let memory = &self.core.ceilings;
         let (stopped, crossed) = match of {
@@ -151,12 +151,12 @@ impl SessionStateMachine {
         !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(of).is_some()
     }
 
-    /// Returns whether it has to ask about today's ceiling, unless another session does.
+    /// Returns whether the session has to ask about today's ceiling, unless another session does.
     pub(crate) fn wants_day(&self) -> bool {
         !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingOf::Day)
     }
 
-    /// The requests about ceilings that ask nothing any more: raised, or of a day that is over.
+    /// Returns the requests about ceilings that no longer apply: the ceiling was raised, or the day has ended.
     fn settled_asks(&self) -> Vec<RequestId> {
         let settled = |ask: &CeilingAsk| {
             (ask.of == CeilingOf::Day && ask.day != self.ceilings.day) || self.reached(ask.of).is_none()
@@ -164,7 +164,8 @@ impl SessionStateMachine {
         self.core.ceilings.asks.iter().filter(|(_, ask)| settled(ask)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns whether [`follow_ceilings`](Self::follow_ceilings) would do anything. `asks_day`: this is the session that asks about today.
+    /// Returns whether [`follow_ceilings`](Self::follow_ceilings) would change anything. `asks_day`: this is the session that asks about
+    /// today.
     pub(crate) fn ceilings_are_due(&self, asks_day: bool) -> bool {
         let memory = &self.core.ceilings;
         let marked = self.core.queue.iter().any(|queued| queued.ceiling.is_some());
@@ -180,7 +181,7 @@ impl SessionStateMachine {
             || !self.settled_asks().is_empty()
     }
 
-    /// Brings the session in line with the ceilings: withdraws requests that ask nothing any more, asks, says what waits, and starts what
+    /// Brings the session in line with the ceilings: withdraws requests that no longer apply, asks, reports what waits, and starts what
     /// may start.
     pub(crate) fn follow_ceilings(&mut self, asks_day: bool, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
@@ -214,7 +215,7 @@ impl SessionStateMachine {
         self.start_next(env, plan);
     }
 
-    /// Returns the time until the next look, because the day may be over.
+    /// Returns the time until the next check whether the day has ended.
     pub(crate) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
         let waits =
             self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));
@@ -232,7 +233,7 @@ impl SessionStateMachine {
         let id = RequestId::trusted((env.mint)("q_"));
         let (question, go_on) = words(of, reached);
         let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
-        // Never sent to a runtime, and unlike the keys of any.
+        // The key is never sent to a runtime, and differs from the keys of every runtime.
         let key = RequestKey::unique(format!("ceiling {id}"));
         let ask = AgentRequest {
             subject: RequestSubject::Text(question.clone()),
@@ -249,7 +250,7 @@ impl SessionStateMachine {
                 Bytes::new(),
             )
         };
-        // The run goes on, so that it is no request of the run; and it does not expire, since what waits for it would wait on.
+        // The run continues, so the request does not belong to it; and it does not expire, since the prompts would then wait forever.
         let owners = (self.origin.session_id.clone(), self.zero_run.clone(), self.origin.runtime_id.clone());
         let mut request =
             requests::open(&ask, id.clone(), owners, self.core.folders(), self.core.generation, (env.now, None));
@@ -269,7 +270,7 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    /// Notes how a request about a ceiling ended. Whether `id` is one.
+    /// Records how a request about a ceiling ended. Returns whether `id` is one.
     pub(super) fn note_ceiling_ended(&mut self, id: &RequestId, receipt: &Receipt, env: &DecisionEnv<'_>) -> bool {
         let Some(ask) = self.core.ceilings.asks.remove(id) else { return false };
         let (RequestState::Answered, Some(go_on)) = (receipt.state, receipt.ok) else { return true };
@@ -291,7 +292,7 @@ impl SessionStateMachine {
     }
 }
 
-/// The question, and what a yes means.
+/// Returns the question, and the effect of a yes.
 fn words(of: CeilingOf, reached: &CeilingReached) -> (String, String) {
     let (spent, limit, step) = match reached {
         CeilingReached::Cost { spent, limit, step } => (
@@ -315,12 +316,12 @@ fn words(of: CeilingOf, reached: &CeilingReached) -> (String, String) {
     }
 }
 
-/// An amount of money; small ones with more digits.
+/// Formats an amount of money; small ones with more digits.
 fn amount(amount: f64) -> String {
     if amount > 0.0 && amount < 0.995 { format!("{amount:.4}") } else { format!("{amount:.2}") }
 }
 
-/// A count with its thousands apart.
+/// Formats a count with separated thousands.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

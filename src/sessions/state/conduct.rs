@@ -1,22 +1,22 @@
-//! Detects an agent that acts without asking. Reported once, and only where no person of the gateway has allowed it.
+//! Detects an agent that acts without asking. Reported once, and only if no user of the gateway has allowed it.
 
 use std::borrow::Cow;
 
 use super::*;
 use plexus_risk::{ShellText, classify};
 
-/// Tool calls in progress that are watched; further ones are not.
+/// Maximum number of tool calls in progress that are watched; further ones are not.
 const WATCHED_MAX: usize = 64;
-/// Longest command or title in the report, in bytes.
+/// Maximum length of a command or title in the report, in bytes.
 const WORDS_MAX: usize = 120;
 
 /// Conduct of the agent, in a session's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Conduct {
-    /// `true` if the agent has asked, or a person has changed its mode.
+    /// `true` if the agent has asked, or a user has changed its mode.
     #[serde(default)]
     asks: bool,
-    /// The action that was not asked about.
+    /// The action that the agent took without asking.
     #[serde(default)]
     acted: Option<String>,
 }
@@ -48,7 +48,7 @@ struct CallUpdate<'a> {
     raw_input: Option<&'a RawValue>,
 }
 
-/// The command in a tool's input: a line, or a program with its arguments.
+/// Returns the command in a tool's input: a line, or a program with its arguments.
 fn command_of(input: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -75,7 +75,7 @@ impl WatchedCall {
         self.command = raw_input.and_then(command_of).or(self.command.take());
     }
 
-    /// Returns the effect of the call in words, if it does more than read.
+    /// Returns a description of the call's effect, if it does more than read.
     fn effect(self, folder: &str) -> Option<String> {
         let words = match self.kind.as_deref()? {
             "execute" => {
@@ -91,22 +91,22 @@ impl WatchedCall {
 }
 
 impl SessionStateMachine {
-    /// Returns the action that the agent did not ask about, if one was reported.
+    /// Returns the action that the agent took without asking, if one was reported.
     pub(crate) fn acted_unasked(&self) -> Option<&str> {
         self.core.conduct.acted.as_deref()
     }
 
-    /// Returns whether a person allowed the agent something for good in this session.
+    /// Returns whether a user permanently allowed the agent something in this session.
     pub(crate) fn allowed_always(&self) -> bool {
         self.allowed_always
     }
 
-    /// A person allowed the agent of this session something for good, here or in another session.
+    /// Records whether a user permanently allowed the agent of this session something, here or in another session.
     pub(crate) fn set_allowed_always(&mut self, always: bool) {
         self.allowed_always |= always;
     }
 
-    /// The agent asks, or was given another mode: what it does from now on is as agreed.
+    /// Records that the agent asks, or that its mode was changed: its actions from now on are as agreed.
     pub(super) fn note_agreed(&mut self) {
         self.core.conduct.asks = true;
         self.watched.clear();
@@ -116,11 +116,11 @@ impl SessionStateMachine {
     fn watches_conduct(&self) -> bool {
         let Conduct { asks, acted } = &self.core.conduct;
         let own = self.core.run.as_ref().is_some_and(|run| run.ticket.is_some());
-        // At a terminal people answer where the gateway may not see it.
+        // At a terminal, users answer where the gateway may not see it.
         !asks && acted.is_none() && !self.allowed_always && own && !in_terminal(&self.origin.dialect)
     }
 
-    /// Watches an event of a tool call; what the call did without asking, once.
+    /// Watches an event of a tool call; returns the call's effect without asking, once.
     pub(super) fn watch_conduct(&mut self, draft: &EventDraft) -> Option<String> {
         if !self.watches_conduct() {
             return None;
@@ -142,22 +142,23 @@ impl SessionStateMachine {
         }
     }
 
-    /// Records a watched call as done; returns its effect in words if that is to be reported. A call that the agent left open in a run
-    /// that it completed counts as done: fast-agent reports only the beginning of a command.
+    /// Records a watched call as done; returns a description of its effect if that is to be reported. A call that the agent left open in
+    /// a run that it completed counts as done: fast-agent reports only the beginning of a command.
     pub(super) fn note_done(&mut self, id: &str) -> Option<String> {
         let done = self.watched.remove(id)?.effect(&self.core.cwd).filter(|_| self.watches_conduct())?;
         self.core.conduct.acted = Some(done.clone());
         Some(done)
     }
 
-    /// Notes that the agent has another mode, if the event says so. The mode at its beginning is none of these events.
+    /// Records that the agent has another mode, if the event reports it. The mode at the start of a session is not reported by these
+    /// events.
     pub(super) fn note_mode(&mut self, draft: &EventDraft) {
         if draft.kind == Kind::CurrentModeUpdate {
             self.note_agreed();
         }
     }
 
-    /// Records that the agent acts without asking, where it does.
+    /// Records that the agent acts without asking, if it does.
     pub(super) fn report_unasked(&mut self, done: Option<String>, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let Some(done) = done else { return };
         let message = format!(

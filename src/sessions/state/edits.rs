@@ -1,8 +1,8 @@
-//! Changes of a session itself: by people, and of its project.
+//! Changes of a session itself: by users, and of its project.
 
 use super::*;
 
-/// A person's changes to a session.
+/// A user's changes to a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionEdit {
     pub(crate) title: Option<String>,
@@ -10,7 +10,7 @@ pub(crate) struct SessionEdit {
 }
 
 impl SessionStateMachine {
-    /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
+    /// Renames or archives the session, even if it has ended. Adds no event if nothing changes.
     pub(crate) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let title = edit.title.map(|title| label(&title, NAME_MAX));
         let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
@@ -32,19 +32,19 @@ impl SessionStateMachine {
         }
     }
 
-    /// Sets the project of a session that is being opened; whatever opens it is told to clients anyway.
+    /// Sets the project of a session that is being opened; clients get it with the event of the opening.
     pub(crate) fn set_project(&mut self, project: Option<Project>) {
         if project.is_some() {
             self.core.project = project;
         }
     }
 
-    /// Takes the project as it was read again. If it changed, clients are told; the conversation did not change.
+    /// Sets the project after it was read again. If it changed, clients are notified; the conversation did not change.
     pub(crate) fn project_read(&mut self, project: Project, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.project.as_ref() == Some(&project) {
             return;
         }
-        // The title comes with it, so that this is as good as the update before for clients that get only the latest.
+        // The title is included, so that clients that get only the latest update have all of the previous one.
         let mut body = serde_json::json!({
             "sessionUpdate": "session_info_update", "_meta": { "plexus": { "project": project } },
         });

@@ -21,7 +21,7 @@ impl SessionStateMachine {
         let own = self.is_own_request(id);
         self.record_resolution(&open.request, receipt.clone(), key, env, plan);
         if own {
-            // The agent gets it by its tools, if it asked.
+            // The agent gets it through its tools, if it asked.
             plan.sync = true;
         } else if tell {
             // A decision is on disk before the runtime gets it.
@@ -47,7 +47,7 @@ impl SessionStateMachine {
         self.open.remove(id)
     }
 
-    /// A request of the run closed: if it was the last one, reports that the run continues.
+    /// Reports that the run continues if the last open request of the run closed.
     fn continue_run(&mut self, run_id: &RunId, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let waits = self.open.values().any(|other| other.request.run_id == *run_id);
         let active = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
@@ -57,7 +57,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// A person answered the request outside the gateway: it is withdrawn here, and the event names who decided.
+    /// Withdraws a request that a user answered outside the gateway; the event names who decided.
     pub(super) fn answered_elsewhere(
         &mut self,
         id: &RequestId,
@@ -71,7 +71,7 @@ impl SessionStateMachine {
         self.continue_run(&open.request.run_id, env, plan);
     }
 
-    /// The runtime reports that the gateway's answer came too late: the receipt is corrected by another event.
+    /// Corrects the receipt of an answer by another event: the runtime reports that the answer came too late.
     pub(super) fn answer_lost(
         &mut self,
         key: &RequestKey,
@@ -85,7 +85,7 @@ impl SessionStateMachine {
         self.record_resolution(&request, receipt, None, env, plan);
     }
 
-    /// Ends a request that can no longer be answered; the runtime is not told.
+    /// Ends a request that can no longer be answered; the runtime is not notified.
     pub(super) fn close(&mut self, id: &RequestId, state: RequestState, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(open) = self.remove_open(id) else { return };
         let receipt =
@@ -132,12 +132,12 @@ impl SessionStateMachine {
     pub(super) fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
-        // The gateway's own outlive their run.
+        // The gateway's own requests outlive their run.
         let of_run = |id: &RequestId, open: &OpenRequest| open.request.run_id == run_id && !self.is_own_request(id);
         let open: Vec<RequestId> =
             self.open.iter().filter(|(id, open)| of_run(id, open)).map(|(id, _)| id.clone()).collect();
         for id in open {
-            // The run ended while its request was open. The runtime is told all the same: some agents go on waiting.
+            // The run ended while its request was open. The runtime is notified all the same: some agents would otherwise keep waiting.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
         }
         let why = match end.status {

@@ -3,9 +3,9 @@
 use super::*;
 
 impl SessionStateMachine {
-    /// Updates the stored request keys from those that the runtime waits for. Bare keys (without an occurrence) get theirs;
-    /// of several decisions under one bare key only the last can have been lost. Decisions on requests that the runtime does
-    /// not wait for have arrived, and are dropped.
+    /// Updates the stored request keys from those that are open in the runtime. Bare keys (without an occurrence) get theirs; of several
+    /// decisions under one bare key only the last can have been lost. Decisions on requests that are no longer open in the runtime have
+    /// arrived, and are dropped.
     pub(super) fn sync_request_keys(&mut self, asks: &[RequestKey]) {
         for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
             if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
@@ -30,7 +30,7 @@ impl SessionStateMachine {
         self.core.surface_asks.contains_key(id) || self.is_ceiling_ask(id)
     }
 
-    /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
+    /// Returns the keys of the session's requests, open or answered, and the ticket of its running prompt.
     pub(crate) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
         let of_runtime = self.open.iter().filter(|(id, _)| !self.is_own_request(id));
         let open = of_runtime.map(|(_, open)| &open.key);
@@ -42,7 +42,7 @@ impl SessionStateMachine {
         self.open.values().map(|open| Arc::clone(&open.request)).collect()
     }
 
-    /// The request that expires next, and when.
+    /// Returns the request that expires next, and its deadline.
     pub(crate) fn deadline(&self) -> Option<(Instant, RequestId)> {
         let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
         deadlines.min_by_key(|(at, _)| *at)
@@ -52,7 +52,7 @@ impl SessionStateMachine {
         self.open_as(ask, None, env, plan);
     }
 
-    /// Records a question that the runtime put to a reviewer of its own, with the decision: nobody is asked.
+    /// Records a question that the runtime put to a reviewer of its own, with the decision: users are not asked.
     pub(super) fn record_review(
         &mut self,
         ask: AgentRequest,
@@ -65,7 +65,7 @@ impl SessionStateMachine {
         self.record_resolution(&request, receipt, None, env, plan);
     }
 
-    /// Makes a request of a question and logs it.
+    /// Makes a request from a question and logs it.
     fn announce(
         &mut self,
         mut ask: AgentRequest,
@@ -95,7 +95,7 @@ impl SessionStateMachine {
         request
     }
 
-    /// Opens a request; `surface`: it is a question by a surface.
+    /// Opens a request; `surface` is set if it is a question by a surface.
     pub(super) fn open_as(
         &mut self,
         ask: AgentRequest,
@@ -103,7 +103,7 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> RequestId {
-        // An observe-only request ends only where it is answered: expiring it here would lose that answer.
+        // An observe-only request ends only where it is answered: if it expired here, that answer would be lost.
         let answerable = !ask.observe_only;
         let expire_ms = env.rules.expire_ms.filter(|_| answerable);
         let expires_at = expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
@@ -132,7 +132,7 @@ impl SessionStateMachine {
         id
     }
 
-    /// The runtime changed an open request: it becomes a new revision, which has to be read again before a yes.
+    /// Revises an open request that the runtime changed: the new revision has to be read again before it can be allowed.
     pub(super) fn revise_request(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
         let Some(changed) = requests::revise(&open.request, ask, self.core.folders()) else { return };
@@ -144,7 +144,7 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    /// The runtime is gone: the session ends, with its runs and requests.
+    /// Ends the session with its runs and requests, because the runtime has ended.
     pub(crate) fn runtime_exited(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
@@ -192,7 +192,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// Returns whether the session goes on in its endpoint without the gateway, and has to be opened there again.
+    /// Returns whether the session continues in its endpoint without the gateway, and has to be opened there again.
     pub(crate) fn continues_in_endpoint(&self) -> bool {
         self.core.exited.is_some() && self.core.left && !self.core.archived
     }
@@ -202,7 +202,7 @@ impl SessionStateMachine {
         self.unfinished() || !self.core.queue.is_empty()
     }
 
-    /// The runtime no longer accepts commands.
+    /// Records that the runtime no longer accepts commands.
     pub(crate) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let body = RuntimeStatusBody {
             status: "stuck",
@@ -249,8 +249,8 @@ impl SessionStateMachine {
     }
 }
 
-/// The receipts of the requests that closed last, for late answers. Outside of the state, because only stored decisions are
-/// added: one that could not be stored is rolled back with the state.
+/// The receipts of the requests that closed last, for late answers. Held outside the state, because only stored decisions are added: one
+/// that could not be stored is rolled back with the state.
 #[derive(Default)]
 pub(crate) struct ClosedRequests {
     pub(super) closed: VecDeque<(Receipt, Option<String>)>,
@@ -265,12 +265,12 @@ impl ClosedRequests {
         }
     }
 
-    /// The receipt of a recently closed request.
+    /// Returns the receipt of a recently closed request.
     pub(crate) fn get(&self, id: &RequestId) -> Option<&Receipt> {
         self.find(id).map(|(receipt, _)| receipt)
     }
 
-    /// The error for an answer to a closed request.
+    /// Returns the error for an answer to a closed request.
     pub(crate) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
         match self.find(id) {
             Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
@@ -283,7 +283,7 @@ impl ClosedRequests {
     }
 }
 
-/// The error for an answer to a request that `receipt` closed.
+/// Returns the error for an answer to a request that `receipt` closed.
 pub(crate) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
     match receipt.state {
         RequestState::Answered => {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The beginning of the text of a message event: `most` bytes and a few more.
+/// Returns the beginning of the text of a message event: `most` bytes and a few more.
 pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     #[derive(Deserialize)]
     pub(super) struct Body<'a> {
@@ -13,7 +13,7 @@ pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     let mut out = String::new();
     for slice in text.and_then(|text| StringSlices::of(text, most)).into_iter().flatten() {
         out.push_str(&slice);
-        // One character more than is shown, so that the caller's cut shows an ellipsis.
+        // One character more than the maximum, so that the caller's cut adds an ellipsis.
         if out.len() >= most + 4 {
             break;
         }
@@ -27,7 +27,7 @@ struct Block<'a> {
     pub(super) text: Option<&'a RawValue>,
 }
 
-/// The beginning of the text of ACP content blocks, for lists and titles: `most` bytes and a few more.
+/// Returns the beginning of the text of ACP content blocks, for lists and titles: `most` bytes and a few more.
 fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     let mut out = String::new();
     for block in content {
@@ -38,7 +38,7 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
         }
         for slice in slices {
             out.push_str(&slice);
-            // One character more than is shown, so that the caller's cut shows an ellipsis.
+            // One character more than the maximum, so that the caller's cut adds an ellipsis.
             if out.len() >= most + 4 {
                 return out;
             }
@@ -48,13 +48,13 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
 }
 
 impl SessionStateMachine {
-    /// The content of the queued prompts, the next one first.
+    /// Returns the content of the queued prompts, the next one first.
     pub(crate) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
         let content = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
         self.core.queue.iter().filter_map(content).collect()
     }
 
-    /// The runs whose prompts were stored when the session was restored.
+    /// Returns the runs whose prompts were stored when the session was restored.
     pub(crate) fn stored_prompts(&self) -> BTreeSet<RunId> {
         self.stored_prompts.clone()
     }
@@ -74,10 +74,10 @@ impl SessionStateMachine {
         }
     }
 
-    /// A run that another client of the runtime started. Prompts wait until it ends.
+    /// Records a run that another client of the runtime started. Prompts wait until it ends.
     pub(super) fn begin_foreign_run(&mut self, by: String, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.run.is_some() {
-            // A runtime has one run per session: this is the run that is known already.
+            // A runtime has one run per session: this run is known already.
             return;
         }
         let run_id = RunId::trusted((env.mint)("r_"));
@@ -104,7 +104,7 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    /// A prompt: starts a run, or is queued. A prompt with a known idempotency key starts nothing.
+    /// Starts a run with a prompt, or queues it. A prompt with a known idempotency key starts nothing.
     pub(crate) fn prompt(
         &mut self,
         content: PromptContent,
@@ -121,8 +121,7 @@ impl SessionStateMachine {
         self.accept_prompt(content, by, once, false, env, plan)
     }
 
-    /// Sends the prompt of a run again. A run under way is cancelled first, and the prompt comes right after it, before the
-    /// queued ones.
+    /// Sends the prompt of a run again. A current run is cancelled first, and the prompt comes right after it, before the queued ones.
     pub(crate) fn again(
         &mut self,
         run_id: &RunId,
@@ -159,7 +158,7 @@ impl SessionStateMachine {
         if self.core.queue.len() >= env.rules.queue {
             return Err(SessionError::QueueFull(self.core.queue.len()));
         }
-        // A prompt brings a session back from the archive.
+        // A prompt unarchives a session.
         self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
         let text = label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
@@ -247,7 +246,7 @@ impl SessionStateMachine {
             #[derive(Serialize)]
             struct By<'a> {
                 by: &'a Resolver,
-                /// The client recognizes its own prompt by the key.
+                /// The idempotency key, by which the client recognizes its own prompt.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 key: Option<&'a str>,
             }
@@ -301,7 +300,7 @@ impl SessionStateMachine {
         let message = reason.as_deref();
         let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
-        // What is asked about a ceiling is not asked by the run.
+        // Requests about ceilings do not come from the run.
         let answerable = self.open.iter().filter(|(id, open)| !open.request.observe_only && !self.is_ceiling_ask(id));
         for id in answerable.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);

@@ -41,14 +41,14 @@ pub(super) fn outcome<'de, D: serde::Deserializer<'de>>(row: D) -> Result<RunOut
     }
 }
 
-/// The messages of a session, counted as they are stored, so that lists do not read the log.
+/// The messages of a session, counted when they are stored, so that lists do not read the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageCounts {
     pub(super) count: u64,
-    /// The beginning of the last message of a person.
+    /// The beginning of the last message of a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<String>,
-    /// The run of the unfinished message, and whether a person wrote it.
+    /// The run of the unfinished message, and whether a user wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) of: Option<(RunId, bool)>,
 }

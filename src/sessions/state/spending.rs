@@ -1,22 +1,22 @@
-//! The spending of a session's runs: the runtime's figures become differences here, and nowhere else.
+//! The spending of a session's runs: the only place where the runtime's figures are converted to differences.
 //!
-//! A step counts in the run that it was told in; outside of a run it may be a replay of the past, and is left out. Of a sum, what came
-//! since the last one counts, whenever it is told: the same sum told twice adds nothing. Where counting began is known for a conversation
-//! that was made here; of another one the first sum only says where counting begins.
+//! A step counts in the run in which it is reported; outside of a run it may be a replay of the past, and is left out. Of a sum, the
+//! increase since the last one counts, whenever it is reported: the same sum reported twice adds nothing. For a conversation that began
+//! here, sums start at 0; for another one the first sum only defines where counting begins.
 
 use super::*;
 use plexus_protocol::{CURRENCIES_MAX, Money, SpendReport};
 use plexus_store::SpendChange;
 
-/// The last sums that a session's runtime told.
+/// The last sums that a session's runtime reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpendMeter {
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     last: Spending,
-    /// `true` if the conversation was made here, so that its sums began at 0.
+    /// `true` if the conversation began here, so that its sums started at 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     from_zero: bool,
-    /// `true` if the runtime was started again: it may sum from 0, too.
+    /// `true` if the runtime was started again: its sums may start from 0, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     again: bool,
 }
@@ -27,17 +27,17 @@ impl SpendMeter {
         *self == Self::default()
     }
 
-    /// The conversation is a new one.
+    /// Begins a new conversation.
     pub(super) fn begin(&mut self) {
         *self = Self { from_zero: true, ..Self::default() };
     }
 
-    /// The conversation goes on in another start of its runtime.
+    /// Continues the conversation in another start of its runtime.
     pub(super) fn go_on(&mut self) {
         self.again = true;
     }
 
-    /// Returns the spending that a report adds. `running`: whether a run is under way.
+    /// Returns the spending that a report adds. `running`: whether a run is in progress.
     pub(super) fn spent(&mut self, report: &SpendReport, running: bool) -> Spending {
         let (last, total, step) = (self.last.counts(), report.total.counts(), report.step.counts());
         let mut known = last;
@@ -74,7 +74,7 @@ impl SpendMeter {
                 None if costs.len() < CURRENCIES_MAX => {
                     costs.push(Money { amount: *total, currency: currency.clone() })
                 }
-                // Without a place to remember it, its next sum would count whole.
+                // If the sum could not be stored, the next one would be counted whole.
                 None => spent.retain(|cost| cost.currency != *currency),
             }
         }
@@ -89,7 +89,7 @@ impl SpendMeter {
 }
 
 impl SessionStateMachine {
-    /// The runtime told what it spent.
+    /// Applies the runtime's report of its spending.
     pub(super) fn spent(&mut self, report: &SpendReport, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let before = self.core.meter.clone();
         let spending = self.core.meter.spent(report, self.core.run.is_some());

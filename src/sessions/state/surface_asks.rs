@@ -1,12 +1,12 @@
-//! Questions that an agent asks by a surface. Each is a request like any other; but its answer is for the agent's tools, not for
-//! its dialect, and it stays open when its run ends.
+//! Questions that an agent asks by a surface. Each is a request like any other; but its answer is for the agent's tools, not for its
+//! dialect, and it stays open when its run ends.
 
 use serde_json::Value;
 
 use super::*;
 
-/// Questions by surfaces that a session remembers, with their outcomes. Past it those that ended are forgotten: first those whose agent
-/// has the outcome, then the others, each from the oldest. Open ones are not; [`OPEN_MAX`] limits them.
+/// Maximum number of questions by surfaces that a session remembers, with their outcomes. Beyond it ended ones are dropped: first those
+/// whose agent has the outcome, then the others, each from the oldest. Open ones are not dropped; [`OPEN_MAX`] limits them.
 const SURFACE_ASKS: usize = 64;
 
 /// A question by a surface, as the session remembers it.
@@ -16,7 +16,7 @@ pub(crate) struct SurfaceAsk {
     /// The idempotency key of the call that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// `true` if its surface still names it as the question that is open.
+    /// `true` if its surface still names it as the open question.
     #[serde(default)]
     marked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,12 +27,12 @@ pub(crate) struct SurfaceAsk {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AskOutcome {
     state: RequestState,
-    /// The answer for the agent; none if nobody answered.
+    /// The answer for the agent; `None` if nobody answered.
     answer: Option<AskAnswer>,
     by: Resolver,
-    /// The time when it ended.
+    /// The time when the question ended.
     at: Timestamp,
-    /// `true` if the agent has it.
+    /// `true` if the agent has the outcome.
     #[serde(default)]
     told: bool,
 }
@@ -40,9 +40,9 @@ struct AskOutcome {
 /// The answer to a question by a surface.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AskAnswer {
-    /// As it is kept: without what was typed into inputs that show nothing. Null if the person declined.
+    /// The stored form of the answer: without text typed into inputs that hide it. Null if the user declined.
     pub(crate) kept: Value,
-    /// The whole, where it differs; never stored, so a restart of the gateway loses it.
+    /// The complete answer, if it differs; never stored, so that a restart of the gateway loses it.
     #[serde(skip)]
     pub(crate) whole: Option<Value>,
 }
@@ -53,14 +53,14 @@ impl AskAnswer {
     }
 }
 
-/// A question by a surface, as its agent sees it.
+/// A question by a surface, in the form that its agent gets.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct AskView {
     /// The request.
     pub ask_id: RequestId,
     /// `open`, `answered`, `expired`, `withdrawn` or `orphaned`.
     pub state: RequestState,
-    /// The pressed component with its context and inputs; null if the person declined.
+    /// The pressed component with its context and inputs; null if the user declined.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<plexus_protocol::schema::Json>)]
     pub answer: Option<Value>,
@@ -70,29 +70,29 @@ pub struct AskView {
 }
 
 impl SessionStateMachine {
-    /// Returns whether this is a question by a surface, open or closed.
+    /// Returns the surface of a question by a surface, open or closed; `None` if `id` is no such question.
     pub(crate) fn surface_of_ask(&self, id: &RequestId) -> Option<&str> {
         self.core.surface_asks.get(id).map(|ask| ask.surface.as_str())
     }
 
-    /// The question that was asked under this idempotency key.
+    /// Returns the question that was asked under this idempotency key.
     pub(crate) fn known_ask(&self, key: &str) -> Option<AskView> {
         let known = self.core.surface_asks.iter().find(|(_, ask)| ask.key.as_deref() == Some(key));
         known.and_then(|(id, _)| self.ask_view(id))
     }
 
-    /// Returns whether a question by a surface has ended, and its agent was not told.
+    /// Returns whether a question by a surface has ended, and its agent was not notified.
     pub(crate) fn is_untold(&self, id: &RequestId) -> bool {
         self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.told)
     }
 
-    /// Questions that ended while their surfaces still name them: nobody answered.
+    /// Returns the questions that ended without an answer while their surfaces still name them.
     pub(crate) fn marked_asks_that_ended(&self) -> Vec<(RequestId, String)> {
         let ended = self.core.surface_asks.iter().filter(|(_, ask)| ask.marked && ask.outcome.is_some());
         ended.map(|(id, ask)| (id.clone(), ask.surface.clone())).collect()
     }
 
-    /// Notes that a question's surface does not name it any more.
+    /// Records that a question's surface no longer names it.
     pub(crate) fn unmark_ask(&mut self, id: &RequestId, plan: &mut Plan) {
         if let Some(ask) = self.core.surface_asks.get_mut(id) {
             ask.marked = false;
@@ -100,13 +100,13 @@ impl SessionStateMachine {
         }
     }
 
-    /// Forgets what was typed blind into the answers: the agent that asked is gone.
+    /// Removes hidden input from the answers, because the agent that asked has ended.
     pub(crate) fn forget_secrets(&mut self) {
         let outcomes = self.core.surface_asks.values_mut().filter_map(|ask| ask.outcome.as_mut());
         outcomes.filter_map(|outcome| outcome.answer.as_mut()).for_each(|answer| answer.whole = None);
     }
 
-    /// An open request.
+    /// Returns an open request.
     pub(crate) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
         self.open.get(id).map(|open| &open.request)
     }
@@ -140,7 +140,7 @@ impl SessionStateMachine {
         self.open_as(ask, Some(SurfaceAsk { surface, key, marked: true, outcome: None }), env, plan)
     }
 
-    /// Takes the outcome of a question by a surface. Once it is closed, its agent has the outcome by this.
+    /// Returns the outcome of a question by a surface. If the question is closed, the outcome counts as delivered to its agent.
     pub(crate) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
         let view = self.ask_view(id);
         if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut())
@@ -151,8 +151,8 @@ impl SessionStateMachine {
         view
     }
 
-    /// Closes a question by a surface with what the agent is to get. `is_awaited`: somebody waits for the outcome, so that no prompt has
-    /// to tell it.
+    /// Closes a question by a surface with the outcome for the agent. `is_awaited`: a caller waits for the outcome, so that no prompt has
+    /// to report it.
     pub(crate) fn answer_by_surface(
         &mut self,
         id: &RequestId,
@@ -177,7 +177,7 @@ impl SessionStateMachine {
         receipt.ok_or_else(|| SessionError::NoRequest(id.clone()))
     }
 
-    /// Notes how a question by a surface ended. Whether `id` is one.
+    /// Records how a question by a surface ended. Returns whether `id` is one.
     pub(super) fn note_ask_ended(&mut self, id: &RequestId, receipt: &Receipt) -> bool {
         let Some(ask) = self.core.surface_asks.get_mut(id) else { return false };
         let (state, by) = (receipt.state, receipt.resolved_by.clone());
@@ -185,7 +185,7 @@ impl SessionStateMachine {
         true
     }
 
-    /// Tells the agent of answers that came when none of its runs was there to fetch them: by the next prompt.
+    /// Sends the agent, by the next prompt, the answers that arrived when none of its runs could fetch them.
     pub(super) fn tell_answers(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.run.is_some() || self.core.exited.is_some() {
             return;
@@ -204,7 +204,7 @@ impl SessionStateMachine {
                 None => format!("Your question {id} on your surface {surface} was declined by {}.", by.name),
             };
             let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
-            // With a full queue it stays for `ui_wait`, or for the end of the next run.
+            // With a full queue it is retained for `ui_wait`, or for the end of the next run.
             if self.prompt(content, by, None, env, plan).is_ok()
                 && let Some(end) = self.core.surface_asks.get_mut(&id).and_then(|ask| ask.outcome.as_mut())
             {
