@@ -24,7 +24,7 @@ use super::ask::{CommandRun, PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
 use plexus_protocol::{Choice, ClientServed, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
-/// The code of ACP for a file or terminal that does not exist.
+/// The code of ACP for a file that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// Maximum number of calls in progress on one connection; more are refused.
 const JOBS_MAX: usize = 64;

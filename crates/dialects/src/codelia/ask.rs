@@ -12,10 +12,10 @@ use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
 /// The reason sent with an expired confirm.
 const EXPIRED: &str = "expired, not a user decision";
 
-/// Shortest text of a tool's input that links a longer question to its call, in bytes.
+/// Minimum length of a text of a tool's input by which a longer question is assigned to its call, in bytes.
 const INPUT_MIN: usize = 4;
 
-/// Longest tool name that is sent back to the runtime, in bytes.
+/// Maximum length of a tool name that is sent back to the runtime, in bytes.
 const NAME_MAX: usize = 200;
 
 /// A pending question.
@@ -36,7 +36,7 @@ struct ConfirmResult<'a> {
 }
 
 impl PendingRequest {
-    /// The answer's frame. A decision that does not fit the question is a denial.
+    /// Returns the frame of the answer. A decision that does not fit the question becomes a denial.
     pub(super) fn answer(self, id: &str, decision: &Decision) -> Bytes {
         match (self, decision) {
             (Self::Confirm, Decision::Option { id: chosen, kind, reason }) => {
@@ -62,7 +62,7 @@ impl PendingRequest {
     }
 }
 
-/// The denial of a question that is not shown to people.
+/// Returns the denial of a question that is not shown to the user.
 pub(super) fn no(id: &str, method: &str) -> Bytes {
     match method {
         "ui.confirm.request" => {
@@ -76,7 +76,7 @@ pub(super) fn no(id: &str, method: &str) -> Bytes {
     }
 }
 
-/// The answer to a call of a client's tool, since no client declares any. A JSON-RPC error would leave the run hanging.
+/// Returns the answer to a call of a client's tool, which no client declares. A JSON-RPC error would leave the run hanging.
 pub(super) fn no_tool(id: &str, params: Option<&RawValue>) -> Bytes {
     #[derive(Deserialize)]
     struct Called {
@@ -144,7 +144,7 @@ impl Codelia {
         }
         let confirm = matches!(asked, PendingRequest::Confirm);
         let ready = if confirm { self.context.ready.take() } else { None };
-        // Another run's question is not about this run's tool call.
+        // A question of another run is not about the tool call of this run.
         let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
             (Some(ready), Some(asked)) => ready == asked,
             _ => true,
@@ -200,8 +200,8 @@ impl Codelia {
 }
 
 impl Codelia {
-    /// The open tool call that a confirm without `permission.ready` is about: the one whose input its text repeats, or the one
-    /// that the runtime announced right before it.
+    /// Returns the open tool call that a confirm without `permission.ready` is about: the one whose input its text
+    /// repeats, or the one that the runtime announced directly before it.
     fn open_call(&self, question: &Question) -> Option<(Option<String>, String)> {
         let of_run = |run: &Option<String>| match (run, &question.run_id) {
             (Some(run), Some(asked)) => run == asked,
@@ -220,7 +220,7 @@ impl Codelia {
     }
 }
 
-/// Returns whether a text has one of the texts of a tool's input.
+/// Returns whether `named` accepts one of the texts of a tool's input.
 fn names(input: &RawValue, named: impl Fn(&str) -> bool) -> bool {
     let Ok(serde_json::Value::Object(members)) = serde_json::from_str(input.get()) else { return false };
     let mut texts = members.values().filter_map(serde_json::Value::as_str).map(str::trim);

@@ -11,11 +11,12 @@ use super::super::{EventDraft, ToolCallRef};
 use plexus_protocol::Kind;
 use plexus_protocol::ui_protocol::{Members, START_MEMBERS};
 
-/// Tool calls of a run remembered with their arguments; beyond that all are dropped, and a confirm shows only its message.
+/// Maximum number of tool calls of a run that are stored with their arguments; above it all are removed, and a confirm
+/// shows only its message.
 const TOOLS_MAX: usize = 256;
-/// Bytes of arguments of remembered tool calls; beyond that all are dropped likewise.
+/// Maximum size of the arguments of stored tool calls, in bytes; above it all are removed as well.
 const ARGUMENTS_MAX: usize = 4 << 20;
-/// Bytes of one message remembered, to detect a `final` that repeats it; beyond that a `final` is sent in full.
+/// Maximum length of a stored message, in bytes, to detect a `final` that repeats it; after a longer one a `final` is sent in full.
 const TEXT_MAX: usize = 1 << 20;
 
 /// The state of a run that later events refer to.
@@ -27,14 +28,14 @@ pub(super) struct RunContext {
     piece: usize,
     /// `true` if another event followed, so that more text is a new message.
     closed: bool,
-    /// Tool calls: tool and arguments.
+    /// The tool and the arguments of each tool call.
     tools: HashMap<String, (String, Box<RawValue>)>,
-    /// Bytes of the arguments.
+    /// The size of the arguments, in bytes.
     weight: usize,
     /// The unfinished tool calls, the latest last.
     #[serde(default)]
     open: Vec<OpenCall>,
-    /// `true` if the latest of them was announced by the event before.
+    /// `true` if the previous event announced the latest of them.
     #[serde(default)]
     pub(super) just_called: bool,
     /// The tool call that an immediately following confirm is about.
@@ -146,7 +147,7 @@ impl<'a> Tool<'a> {
 impl RunContext {
     /// Translates an agent event.
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
-        // A tool call with another event between it and the confirm is not what the confirm is about.
+        // A confirm is not about a tool call if another event is between them.
         self.ready = None;
         self.just_called = false;
         let Some(event) = object::<Event<'_>>(raw) else {
@@ -234,17 +235,17 @@ impl RunContext {
         }
     }
 
-    /// The running tool call of this tool: older runtimes do not name it in the events before a confirm.
+    /// Returns the running call of this tool: older runtimes do not name the call in the events before a confirm.
     fn called(&self, tool: Option<&str>) -> Option<String> {
         self.open.last().filter(|call| Some(call.tool.as_str()) == tool).map(|call| call.id.clone())
     }
 
-    /// The unfinished tool calls, the latest first.
+    /// Iterates over the unfinished tool calls, the latest first.
     pub(super) fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
         self.open.iter().rev()
     }
 
-    /// The tool call that the last event announced, if it is unfinished.
+    /// Returns the tool call that the last event announced, if it is unfinished.
     pub(super) fn just_called(&self) -> Option<&OpenCall> {
         self.open.last().filter(|_| self.just_called)
     }
@@ -258,13 +259,13 @@ impl RunContext {
         self.tools.insert(id, (tool, arguments));
     }
 
-    /// The tool and the arguments of a tool call.
+    /// Returns the tool and the arguments of a tool call.
     pub(super) fn arguments(&self, id: &str) -> Option<(&str, &RawValue)> {
         let (tool, arguments) = self.tools.get(id)?;
         (arguments.get() != "null").then_some((tool.as_str(), arguments))
     }
 
-    /// A tool call event, if a question is the first to mention the tool call.
+    /// Makes a tool call event, if a question is the first to mention the tool call.
     pub(super) fn first_mention(&mut self, frame: &Bytes, tool: Option<&str>, id: &str) -> Option<EventDraft> {
         if self.tools.contains_key(id) {
             return None;
@@ -280,7 +281,7 @@ impl RunContext {
         Some(call.draft(frame, false))
     }
 
-    /// `final` repeats the answer's text, which `text` events may have sent already: it is sent once.
+    /// Handles `final`, which repeats the text of the answer: text that `text` events have sent already is not sent again.
     fn final_text(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> EventDraft {
         let piece = self.text.get(self.piece..).unwrap_or_default();
         let last = content.trim();
@@ -307,7 +308,7 @@ fn chunk(kind: Kind, frame: &Bytes, text: &str) -> EventDraft {
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(kind, &body) }
 }
 
-/// An event about the runtime itself, unchanged.
+/// Makes an event about the runtime itself, unchanged.
 fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
     EventDraft {
         kind: Kind::Hook,
@@ -318,7 +319,7 @@ fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
     }
 }
 
-/// The ACP kind of a tool.
+/// Returns the ACP kind of a tool.
 fn sort_of(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" | "shell_exec" | "exec" => "execute",
@@ -345,7 +346,7 @@ pub(super) fn is_final(raw: &RawValue) -> bool {
     object::<Sort<'_>>(raw).is_some_and(|event| event.sort == "final")
 }
 
-/// A user's message in a replayed history: text, or parts of which some are text.
+/// Translates a user's message of a replayed history: text, or parts of which some are text.
 pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Part {
@@ -363,7 +364,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> 
     Some(chunk(Kind::UserMessageChunk, frame, &text))
 }
 
-/// The use of the context window.
+/// Makes the event for the use of the context window.
 pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Context {
@@ -406,7 +407,7 @@ pub(super) struct PromptContext {
 }
 
 impl PromptContext {
-    /// The client's members of `run.start` that this dialect does not write itself.
+    /// Returns the client's members of `run.start` that this dialect does not write itself.
     pub(super) fn extra(&self) -> Members {
         let mut members: Members = self.extra.as_deref().and_then(object).unwrap_or_default();
         members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
@@ -417,7 +418,7 @@ impl PromptContext {
         self.ui_context.is_none() && self.meta.is_none() && self.extra.is_none()
     }
 
-    /// The `ui_context` of `run.start`: the client's, with the session's folder unless it names one.
+    /// Returns the `ui_context` of `run.start`: the client's, with the session's folder unless it names one.
     pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
         #[derive(Deserialize)]
         struct Where {
@@ -460,17 +461,16 @@ struct Mark {
     of: Option<String>,
 }
 
-/// The `input` of `run.start` for ACP content blocks, and the client's metadata.
+/// Returns the `input` of `run.start` for ACP content blocks, and the client's metadata.
 ///
-/// # Errors
-/// A message why a block cannot be carried.
+/// # Errors Returns a message with the reason why a block cannot be sent.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
     let mut around = PromptContext::default();
     let mut blocks: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
         let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
         match mark {
-            // Other agents get the files of the context as links; here they are in the context.
+            // Other agents get the files of the context as links; for Codelia they are in the context.
             Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
             Some(Mark { ui_context, meta, extra, .. }) if around.is_empty() => {
                 around = PromptContext { ui_context, meta, extra };

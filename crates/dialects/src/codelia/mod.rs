@@ -53,33 +53,33 @@ use plexus_protocol::{
 const VERSION: &str = "0";
 /// The name of a process's only session.
 pub(super) const SESSION: &str = "codelia";
-/// The runtime is busy with a run, or has not finished the last one.
+/// The error code of a runtime that is busy with a run, or has not finished the last one.
 const BUSY: i64 = -32001;
-/// The run does not exist.
+/// The error code for a run that does not exist.
 const RUN_NOT_FOUND: i64 = -32002;
-/// The user cancelled. Defined by the protocol, and not seen so far.
+/// The error code for a cancellation by the user. Defined by the protocol, but not observed so far.
 const USER_CANCELLED: i64 = -32003;
-/// The session does not exist.
+/// The error code for a session that does not exist.
 const SESSION_NOT_FOUND: i64 = -32004;
-/// The session cannot be read.
+/// The error code for a session that cannot be read.
 const SESSION_LOAD_FAILED: i64 = -32005;
 /// The pause before a prompt that was refused as busy is sent again.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
-/// The number of retries: half a second in all; then the run ends with an error.
+/// Maximum number of retries: half a second in total; then the run ends with an error.
 const BUSY_TRIES: u32 = 10;
-/// The unit of silence, where the end of a run has to be inferred.
+/// The unit of silence, if the end of a run has to be inferred.
 const QUIET: Duration = Duration::from_millis(250);
 /// Units of silence after `final` that end a run, with a runtime that never sent a status.
 const QUIET_AFTER_FINAL: u32 = 8;
-/// The same with a runtime that sends statuses, which is late.
+/// Units of silence after `final` that end a run, with a runtime that sends statuses, which are late.
 const QUIET_BEFORE_STATUS: u32 = 120;
 /// Units of silence after a cancel that end a run.
 const QUIET_AFTER_CANCEL: u32 = 40;
-/// Runs whose event numbers are checked; an older one is dropped, and repeats of its events are taken for new.
+/// Maximum number of runs whose event numbers are checked; the oldest is removed, and its repeated events count as new.
 const RUNS_MAX: usize = 16;
-/// Most pending questions; one more is denied at once, and logged.
+/// Maximum number of pending questions; more are denied at once, and logged.
 const ASKS_MAX: usize = 256;
-/// Most calls of clients that wait for the runtime's reply; one more is refused.
+/// Maximum number of client calls that wait for the runtime's reply; more are refused.
 const CALLS_MAX: usize = 1024;
 /// Methods that clients may not call, with the reason.
 const OWNED: [(&str, &str); 4] = [
@@ -89,7 +89,7 @@ const OWNED: [(&str, &str); 4] = [
     ("session.history", "the gateway's log has the history"),
 ];
 
-/// Creates a connection's state.
+/// Creates the state of a connection.
 pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codelia {
         phase: Phase::Hello,
@@ -116,12 +116,12 @@ enum Phase {
     Failed,
 }
 
-/// The purpose of a pending request. Tickets of sessions and calls are valid for one gateway only: the next one ignores them.
+/// The purpose of a pending request. Tickets of sessions and calls are valid for one gateway process: the next one ignores them.
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
     Start,
-    /// The start of a cancelled run without any message for long: if it still begins, it is stopped.
+    /// The start of a cancelled run after a long silence: if the run begins nevertheless, it is stopped.
     Late,
     Cancel {
         run_id: String,
@@ -130,7 +130,7 @@ enum Pending {
         #[serde(skip)]
         ticket: Option<Ticket>,
     },
-    /// Checks whether there is a session to resume.
+    /// The check whether there is a session to resume.
     Find {
         #[serde(skip)]
         ticket: Option<Ticket>,
@@ -138,7 +138,7 @@ enum Pending {
         known: bool,
         cwd: String,
     },
-    /// Reads its history.
+    /// The request for the history of a session.
     History {
         #[serde(skip)]
         ticket: Option<Ticket>,
@@ -147,14 +147,14 @@ enum Pending {
     },
 }
 
-/// The session, once opened.
+/// The session, once it is open.
 #[derive(Serialize, Deserialize)]
 struct Session {
     native: NativeId,
     cwd: String,
     /// The conversation that the next `run.start` resumes.
     load: Option<String>,
-    /// `true` if the log has its history, so that a new conversation may replace it.
+    /// `true` if the log has the history, so that a new conversation may replace it.
     known: bool,
 }
 
@@ -166,9 +166,9 @@ struct Run {
     input: Box<RawValue>,
     /// The runtime's id of the run, once known.
     id: Option<String>,
-    /// `true` if it is being cancelled.
+    /// `true` while the run is being cancelled.
     cancel: bool,
-    /// `true` if the cancel came before the runtime had named the run: then it counts as never begun.
+    /// `true` if the cancel came before the runtime had named the run: then the run counts as never begun.
     #[serde(default)]
     unnamed: bool,
     /// The client's reason for the cancel.
@@ -179,12 +179,12 @@ struct Run {
     around: events::PromptContext,
     /// The number of times that `run.start` was refused as busy.
     tries: u32,
-    /// `true` if `run.start` is still to be sent: at the next wake, or once the history is replayed.
+    /// `true` if `run.start` is still to be sent: at the next wake-up, or once the history is replayed.
     waits: bool,
     /// The text of the run's `final`.
     #[serde(default)]
     last_words: Option<String>,
-    /// `true` if the runtime was told to cancel it, and has not refused.
+    /// `true` if the runtime got a cancel and has not refused it.
     #[serde(default)]
     stopping: bool,
     /// Units of silence since the last message of the run.
@@ -214,7 +214,7 @@ impl Run {
         }
     }
 
-    /// Returns whether it sent its `final`.
+    /// Returns whether the run sent its `final`.
     fn complete(&self) -> bool {
         self.id.is_some() && self.id == self.last_words
     }
@@ -245,7 +245,7 @@ struct Replay {
 #[derive(Serialize, Deserialize)]
 struct Codelia {
     phase: Phase,
-    /// The capabilities that the runtime reported; none if it reported nothing.
+    /// The capabilities that the runtime reported; `None` if it reported nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     can: Option<Capabilities>,
     next: u64,
@@ -253,7 +253,7 @@ struct Codelia {
     pending: HashMap<String, Pending>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// The number of questions with a key: the next occurrence.
+    /// The number of questions with a key, which is the occurrence of the next one.
     #[serde(default)]
     asked: u64,
     session: Option<Session>,
@@ -262,14 +262,14 @@ struct Codelia {
     /// `true` if the runtime sends `run.status`.
     #[serde(default)]
     tells: bool,
-    /// For the latest runs: id, and the expected number of the next event.
+    /// The id of each of the latest runs, and the expected number of its next event.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
     #[serde(rename = "transcript")]
     context: RunContext,
-    /// Set while the history is replayed.
+    /// The replay in progress.
     replay: Option<Replay>,
-    /// `true` if a wake was requested and has not come. A gateway that takes over has requested none.
+    /// `true` if a wake-up was requested and has not come. A gateway that takes over has requested none.
     #[serde(skip)]
     armed: bool,
 }
@@ -363,7 +363,7 @@ impl Dialect for Codelia {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // The protocol's own capabilities, and what the runtime reports of the rest.
+        // The protocol's own capabilities, and what the runtime reports of the others.
         let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
         let reported = Capability::ALL.iter().copied().filter(|one| self.reports(*one));
         usual.into_iter().chain(reported).collect()
@@ -381,13 +381,13 @@ impl Dialect for Codelia {
         SessionLimit::One
     }
 
-    /// The protocol names no folder to the runtime.
+    /// Returns `true`: the protocol has no folder of a session.
     fn fixed_folder(&self) -> bool {
         true
     }
 }
 
-/// `{}`.
+/// Returns `{}`.
 fn empty() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
@@ -396,7 +396,7 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
     RunEnd { status, stop_reason: None, message, native }
 }
 
-/// An error event.
+/// Makes an error event.
 fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
@@ -430,7 +430,7 @@ impl Codelia {
         self.event(EventDraft::raw(frame.clone(), reason), out);
     }
 
-    /// A message about the runtime itself: stored under its name.
+    /// Stores a message about the runtime itself under its name.
     fn hook(&self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
         let params = params.map(jsonrpc::owned);
         let draft = EventDraft::new(Kind::Hook, &serde_json::json!({ "type": method }));
@@ -441,7 +441,7 @@ impl Codelia {
         self.event(EventDraft { body, native: Some(frame.clone()), ..draft }, out);
     }
 
-    /// Requests a wake for a delayed start, or for an end that may not be reported, unless one is pending.
+    /// Requests a wake-up for a delayed start, or for an end that may not be reported, unless one is pending.
     fn request_wake(&mut self, out: &mut Outbox) {
         let after = match &self.run {
             Some(run) if run.waits && self.replay.is_none() => BUSY_WAIT,
@@ -517,7 +517,7 @@ impl Codelia {
     /// Sends the delayed prompt.
     fn start(&mut self, out: &mut Outbox) {
         let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
-        // A run must not start while the history is replayed: its events would be taken for history.
+        // A run must not start during the replay of the history: its events would count as history.
         run.waits = self.replay.is_some();
         if run.waits {
             return;
@@ -558,7 +558,7 @@ impl Codelia {
         run.unnamed |= run.id.is_none();
         run.reason = reason;
         let name = run.id.clone();
-        // The session has answered every question that it knows of; another one may be under way.
+        // The session has answered every question that it knows; another one may be on the way.
         for (key, asked) in std::mem::take(&mut self.asks) {
             out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
             out.events.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
@@ -581,7 +581,7 @@ impl Codelia {
         let params = params.filter(|params| params.get() != "null").unwrap_or(empty());
         let calls = self.pending.values().filter(|pending| matches!(pending, Pending::Call { .. })).count();
         let owner = OWNED.iter().find(|(owned, _)| *owned == method);
-        // The only notification that the runtime accepts; it silently drops every other.
+        // The only notification that the runtime accepts; it silently ignores all others.
         let context = method == "ui.context.update";
         let problem = if self.phase != Phase::Ready {
             Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
@@ -627,12 +627,12 @@ impl Codelia {
         }
     }
 
-    /// The pending request with this id: ours are strings.
+    /// Takes the gateway's pending request with this id, which is a string.
     fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(string(id)?.as_ref())
     }
 
-    /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
+    /// Answers a message that is nested too deep to be forwarded, so that nobody waits forever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, "nested too deeply", out);
         match message {
@@ -682,12 +682,12 @@ impl Codelia {
             let own = self.run.as_mut().filter(|run| run.id.as_ref().is_none_or(|id| id == run_id));
             let first = own.is_some_and(|run| !std::mem::replace(&mut run.counted, true));
             if first && seq == 0 {
-                // The runtime reused an earlier run's id: the numbers start anew, or the run's events would pass for repeats.
+                // The runtime reused the id of an earlier run: the numbers start again, or the run's events would count as repeated.
                 self.numbers[at].1 = 0;
             }
             let expected = self.numbers[at].1;
             if seq < expected {
-                // A repeated event: it is in the log already.
+                // The log already has a repeated event.
                 return;
             }
             self.numbers[at].1 = seq.saturating_add(1);
@@ -717,7 +717,7 @@ impl Codelia {
         if self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&status.run_id)) {
             self.note_activity();
         }
-        // `running` and `awaiting_ui`: the gateway derives them itself; stored as the runtime sent them.
+        // The gateway derives `running` and `awaiting_ui` itself; they are stored as the runtime sent them.
         let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
         match &self.run {
             Some(Run { id: Some(id), .. }) if *id == status.run_id => {
@@ -734,7 +734,7 @@ impl Codelia {
     }
 }
 
-/// The final status that a run's status means; none for a run that goes on.
+/// Returns the end that the status of a run stands for; `None` for a run that continues.
 fn over(status: &str) -> Option<RunStatus> {
     match status {
         "completed" => Some(RunStatus::Completed),
@@ -744,7 +744,7 @@ fn over(status: &str) -> Option<RunStatus> {
     }
 }
 
-/// The params of `model.set` with a scope: without one the runtime may change its configuration.
+/// Returns the params of `model.set` with a scope: without one the runtime may change its configuration.
 fn session_scoped(params: &RawValue) -> Box<RawValue> {
     #[derive(Deserialize)]
     struct Scope<'a> {

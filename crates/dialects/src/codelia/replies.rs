@@ -23,7 +23,7 @@ impl Codelia {
             (Pending::Cancel { run_id }, Err(fault)) => {
                 let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
                 if fault.code == RUN_NOT_FOUND {
-                    // It is over at the runtime. If its end was not reported yet, it will not be.
+                    // The run has ended in the runtime. If its end was not reported yet, it will not be.
                     if ours {
                         self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
                     }
@@ -47,7 +47,7 @@ impl Codelia {
         }
     }
 
-    /// The runtime accepted the cancel. The end comes as `run.status`, unless this reply says that none will come.
+    /// Handles the acceptance of a cancel. The end comes as `run.status`, unless this reply says that none will come.
     pub(super) fn cancelled(&mut self, frame: &Bytes, run_id: &str, result: &RawValue, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Cancelled {
@@ -69,14 +69,14 @@ impl Codelia {
         }
     }
 
-    /// The runtime does not cancel the run: silence does not end it.
+    /// Handles the refusal of a cancel: silence does not end the run.
     pub(super) fn cancel_refused(&mut self, ours: bool) {
         if let Some(run) = self.run.as_mut().filter(|_| ours) {
             run.stopping = false;
         }
     }
 
-    /// A run begins that was taken for cancelled.
+    /// Handles the start of a run that was considered cancelled.
     pub(super) fn late_start(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
         match object::<Started>(result) {
             Some(Started { run_id }) => self.send_cancel(run_id, out),
@@ -128,7 +128,7 @@ impl Codelia {
         run.id = Some(run_id.clone());
         let cancel = run.cancel;
         if let Some(session) = &mut self.session {
-            // It is the process's current conversation from now on.
+            // The session is the current conversation of the process from now on.
             session.load = None;
         }
         match self.early.take() {

@@ -16,13 +16,14 @@ use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FO
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 
-/// Sessions searched for the one to resume; with a longer list its existence is assumed.
+/// Maximum number of sessions searched for the one to resume; with a longer list its existence is assumed.
 const LISTED: usize = 1000;
-/// Runs of history; of a longer conversation the runtime sends the latest, and an event says so.
+/// Maximum number of runs in a history; of a longer conversation the runtime sends the latest, which an event reports.
 const RUNS: usize = 200;
-/// Events of history, likewise.
+/// Maximum number of events in a history; of a longer conversation the runtime sends the latest, which an event reports.
 const EVENTS: usize = 10_000;
-/// Bytes of history collected before the session is opened; beyond that it is opened at once, the rest follows as events, and prompts wait.
+/// Maximum size of the history that is collected before the session is opened, in bytes; above it the session is opened
+/// at once, the rest follows as events, and prompts wait.
 const PAST_MAX: usize = 16 << 20;
 
 /// Returns whether the session is in the reply to `session.list`; assumed if the reply is an error.
@@ -59,7 +60,7 @@ impl Codelia {
         match (problem, resume) {
             (Some((code, problem)), _) => out.events.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
-            // It ended with its process: the runtime never reported its id.
+            // The conversation ended with its process: the runtime never reported its id.
             (None, Some(ResumeTarget { native, known: true, .. })) if native.as_str() == SESSION => {
                 self.opened(ticket, native, cwd, None, Vec::new(), out);
             }
@@ -71,7 +72,7 @@ impl Codelia {
         }
     }
 
-    /// Continues once it is known whether the session exists.
+    /// Continues once the existence of the session is known.
     pub(super) fn found(
         &mut self,
         ticket: Option<Ticket>,
@@ -81,7 +82,7 @@ impl Codelia {
         there: bool,
         out: &mut Outbox,
     ) {
-        // The gateway that asked for it may be gone.
+        // The gateway process that requested it may have ended.
         let Some(ticket) = ticket else { return };
         match (there, known) {
             (true, true) => self.opened(ticket, native, cwd, Some(true), Vec::new(), out),
@@ -98,7 +99,7 @@ impl Codelia {
         }
     }
 
-    /// Opens the session. `resumed`: whether the log has its history, for a session to resume.
+    /// Opens the session. `resumed`: whether the log has the history of a session to resume.
     fn opened(
         &mut self,
         ticket: Ticket,
@@ -147,7 +148,7 @@ impl Codelia {
         }
     }
 
-    /// The history is complete: opens the session with it, and sends a delayed prompt.
+    /// Handles the end of the history: opens the session with it, and sends a delayed prompt.
     pub(super) fn told(
         &mut self,
         frame: &Bytes,
@@ -174,7 +175,7 @@ impl Codelia {
         }
         self.context = RunContext::default();
         let drafts = self.replay.take().map(|replay| replay.drafts).unwrap_or_default();
-        // Without a ticket the session was opened before, or the gateway that asked for it is gone.
+        // Without a ticket the session was opened before, or the gateway process that requested it has ended.
         if let (Some(ticket), None) = (ticket, &self.session) {
             self.opened(ticket, native, cwd, Some(false), drafts, out);
         }
@@ -183,7 +184,8 @@ impl Codelia {
         }
     }
 
-    /// The conversation cannot be resumed. If the log has its history, a new one replaces it, and an event says so; else returns false.
+    /// Handles a conversation that cannot be resumed. If the log has its history, a new one replaces it, which an event
+    /// reports; otherwise returns `false`.
     pub(super) fn start_anew(&mut self, frame: &Bytes, fault: &RuntimeError, out: &mut Outbox) -> bool {
         let Some(session) = self.session.as_mut().filter(|session| session.known) else { return false };
         let Some(lost) = session.load.take() else { return false };

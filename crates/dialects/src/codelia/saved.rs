@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Codelia;
 
-/// The version of the format; another one is not read.
+/// The version of the format; other versions are not read.
 const FORM: u32 = 1;
 
 #[derive(Serialize)]

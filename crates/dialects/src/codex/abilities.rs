@@ -12,15 +12,15 @@ pub(super) const SERVERS: &str = "mcpServerStatus/list";
 /// Codex's method for `skills.list`.
 pub(super) const SKILLS: &str = "skills/list";
 
-/// Most servers requested.
+/// Maximum number of servers requested.
 const SERVERS_MAX: usize = 500;
 
-/// The params of [`SERVERS`]: their state in this thread.
+/// Returns the params of [`SERVERS`], for the state in this thread.
 pub(super) fn of_thread(native: Option<&NativeId>) -> Box<RawValue> {
     jsonrpc::to_raw(&json!({ "detail": "toolsAndAuthOnly", "limit": SERVERS_MAX, "threadId": native }))
 }
 
-/// The params of [`SKILLS`]: those of a folder, if the params of `skills.list` name one.
+/// Returns the params of [`SKILLS`], for a folder if the params of `skills.list` name one.
 pub(super) fn in_folder(params: Option<&RawValue>) -> Box<RawValue> {
     #[derive(Default, Deserialize)]
     struct List {
@@ -70,7 +70,7 @@ pub(super) fn servers(result: &RawValue) -> Box<RawValue> {
     jsonrpc::to_raw(&json!({ "servers": servers }))
 }
 
-/// Translates the reply to [`SKILLS`]: the enabled ones.
+/// Translates the reply to [`SKILLS`], except disabled skills.
 pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
     let of = |entry: &Value, member: &str| entry[member].as_array().cloned().unwrap_or_default();
     let one = |skill: &Value| {
@@ -82,7 +82,7 @@ pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
             "path": path,
             "dir": path.rsplit_once('/').map_or("", |(dir, _)| dir),
             "scope": if skill["scope"] == "repo" { "repo" } else { "user" },
-            // Codex does not report it.
+            // Codex does not report the time.
             "mtime_ms": 0,
         })
     };

@@ -17,9 +17,9 @@ use super::items::FileEdit;
 use super::{Codex, OTHER, Phase, answer, text};
 use plexus_protocol::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
 
-/// Unconfirmed answers that are kept; a further one may be lost with its connection.
+/// Maximum number of stored unconfirmed answers; a further one may be lost with its connection.
 const ANSWERS_MAX: usize = 256;
-/// Most levels of helper threads that are followed up to the thread that people see.
+/// Maximum depth of helper threads, up to the thread that the user sees.
 const HELPERS_DEEP: usize = 8;
 /// The id of the choice for free text.
 const SOMETHING_ELSE: &str = "plexus:something-else";
@@ -31,10 +31,10 @@ pub(super) struct PendingRequest {
     pub(super) turn: Option<String>,
     /// The server's request id, as JSON text.
     id: String,
-    /// Tells questions with the same id apart: a restarted server counts from 0 again.
+    /// Distinguishes questions with the same id: a restarted server counts from 0 again.
     about: String,
     way: AnswerRoute,
-    /// 0 while it waits. Else it may be closed: see [`SETTLE`](super::SETTLE).
+    /// 0 while the question waits. Otherwise it may be closed: see [`SETTLE`](super::SETTLE).
     pub(super) stale: u8,
     /// The answer, until the server confirms that the question is closed.
     pub(super) reply: Option<String>,
@@ -43,9 +43,9 @@ pub(super) struct PendingRequest {
 /// The way to answer a question.
 #[derive(Clone, Serialize, Deserialize)]
 enum AnswerRoute {
-    /// By one of these options: id and answer. With a form, `accept` continues with its fields.
+    /// One of these options, each with its id and answer. With a form, `accept` continues with its fields.
     Choice { options: Vec<(String, Value)>, no: Value, form: Option<Form> },
-    /// Field by field.
+    /// An answer for each field.
     Fields(Form),
 }
 
@@ -55,7 +55,7 @@ struct Form {
     title: String,
     fields: Vec<Field>,
     at: usize,
-    /// The current field takes free text.
+    /// `true` if the current field takes free text.
     free: bool,
     values: Vec<(String, Value)>,
 }
@@ -71,7 +71,7 @@ struct Field {
     name: String,
     text: String,
     kind: FieldKind,
-    /// The choices; none for free text.
+    /// The choices; empty for free text.
     choices: Vec<Item>,
     multi: bool,
     secret: bool,
@@ -110,7 +110,7 @@ impl Form {
                 (FieldKind::Text, _) => Some(json!(words)),
                 (_, number) => match serde_json::from_str::<Value>(number).ok().filter(Value::is_number) {
                     Some(number) => Some(number),
-                    // Not a number: ask again.
+                    // The answer is not a number: the question is asked again.
                     None => return AnswerStep::Ask,
                 },
             },
@@ -152,7 +152,7 @@ impl Form {
 }
 
 impl PendingRequest {
-    /// Returns whether its answers are secret and must not be stored.
+    /// Returns whether the answers are secret and must not be stored.
     pub(super) fn secret(&self) -> bool {
         let (AnswerRoute::Fields(form) | AnswerRoute::Choice { form: Some(form), .. }) = &self.way else {
             return false;
@@ -182,14 +182,14 @@ fn elicitation_result(action: &str) -> Value {
     json!({ "action": action, "content": null, "_meta": null })
 }
 
-/// A question before it is shown to people.
+/// A question before it is shown to the user.
 struct Question {
     kind: RequestType,
     title: String,
     message: Option<String>,
     subject: RequestSubject,
     options: Vec<(Offer, Value)>,
-    /// The answer if nobody decided.
+    /// The answer if there is no decision.
     no: Value,
     form: Option<Form>,
     /// The kind and title of its tool call, if the question is the first mention of it.
@@ -257,7 +257,7 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
     Offer { id: id.into(), label: label.into(), kind, for_session }
 }
 
-/// A decision as an option, with its meaning and label.
+/// Returns a decision as an option, with its meaning and label.
 fn option(decision: &Value) -> Offer {
     if let Some(word) = decision.as_str() {
         return match word {
@@ -291,7 +291,7 @@ fn option(decision: &Value) -> Offer {
     }
 }
 
-/// Decisions as options, in their order, each with a unique id.
+/// Returns decisions as options, in their order, each with a unique id.
 fn decisions(decisions: &[Value]) -> Vec<(Offer, Value)> {
     let mut options: Vec<(Offer, Value)> = Vec::new();
     for decision in decisions {
@@ -331,7 +331,7 @@ impl Params<'_> {
     fn command_approval(&self, raw: &RawValue) -> Option<Question> {
         let offered: Vec<Value> = match self.available_decisions.filter(|list| list.get() != "null") {
             Some(list) => plexus_protocol::object::from_str(list.get()).ok()?,
-            // The decisions that the protocol has for every command.
+            // The decisions that the protocol defines for every command.
             None => ["accept", "acceptForSession", "decline", "cancel"].map(Value::from).to_vec(),
         };
         let command = text(self.command);
@@ -497,7 +497,7 @@ impl Params<'_> {
         };
         let accept = |meta: Value| json!({ "action": "accept", "content": content, "_meta": meta });
         let mut options = vec![(offer("accept", "Accept", Choice::AllowOnce), accept(Value::Null))];
-        // A tool call that Codex itself asks about may be remembered.
+        // The answer to a question of Codex itself about a tool call may be remembered.
         let meta: Value = self.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
         let persist = |scope: &str| match &meta["persist"] {
             Value::Array(scopes) => scopes.iter().any(|one| one == scope),
@@ -529,7 +529,7 @@ impl Form {
     }
 }
 
-/// The fields of a form that are required or can be asked; none if a required one cannot be asked.
+/// Reads the fields of a form that are required or can be shown; `None` if a required one cannot be shown.
 fn fields(schema: &RawValue) -> Option<Vec<Field>> {
     let schema: Value = serde_json::from_str(schema.get()).ok()?;
     let empty = serde_json::Map::new();
@@ -653,7 +653,7 @@ impl Codex {
         held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
     }
 
-    /// Shows the questions that waited for room.
+    /// Shows the questions that were held back by the limit of open questions.
     fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.state.held);
         while let Some(frame) = held.next(|native| self.has_room(native)) {
@@ -662,7 +662,7 @@ impl Codex {
         self.state.held = held;
     }
 
-    /// The thread that people see for this one: a helper's questions belong to the thread that it works for.
+    /// Returns the thread that the user sees for this one: a helper's questions belong to the thread that it works for.
     fn visible_thread(&self, thread: NativeId) -> NativeId {
         let mut seen = thread;
         for _ in 0..HELPERS_DEEP {
@@ -674,8 +674,8 @@ impl Codex {
         seen
     }
 
-    /// Returns whether the question was asked already; then a given answer is sent again. Another question with its id means that it is
-    /// closed.
+    /// Returns whether the question was asked before; then an answer that was given is sent again. A different question
+    /// with the same id means that the earlier one is closed.
     fn asked_before(&mut self, id: &str, about: &str, out: &mut Outbox) -> bool {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         let mut same = false;
@@ -742,13 +742,13 @@ impl Codex {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// A unique key for a question with this id.
+    /// Returns a unique key for a question with this id.
     pub(super) fn key(&mut self, id: &str) -> RequestKey {
         self.state.asked += 1;
         RequestKey::nth(id, self.state.asked)
     }
 
-    /// Logs a request that is not shown to people, and denies it if no other client can answer.
+    /// Logs a request that is not shown to the user, and denies it if no other client can answer it.
     fn not_asked(&mut self, frame: &Bytes, id: &RawValue, method: &str, native: Option<NativeId>, out: &mut Outbox) {
         let reason = match self.alone {
             true => "an unsupported request: refused",
@@ -805,7 +805,7 @@ impl Codex {
         }
     }
 
-    /// Bounds the unconfirmed answers.
+    /// Removes unconfirmed answers above the limit.
     fn forget_answers(&mut self, but: &RequestKey) {
         let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
         let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
@@ -816,7 +816,7 @@ impl Codex {
         }
     }
 
-    /// The server reports that a question is closed: by our answer, or another client's.
+    /// Handles the server's report that a question is closed, by the gateway's answer or another client's.
     pub(super) fn resolved(&mut self, id: &str, out: &mut Outbox) {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         for key in keys {
@@ -829,7 +829,7 @@ impl Codex {
         self.open_held(out);
     }
 
-    /// Closes a question; people are told if they have not answered it.
+    /// Closes a question, and reports it unless the gateway answered it.
     pub(super) fn over(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
         let Some(asked) = self.state.asks.remove(key) else { return };
         if asked.reply.is_none() {
@@ -839,17 +839,17 @@ impl Codex {
     }
 }
 
-/// The choices of a reviewer.
+/// Returns the choices of a reviewer.
 pub(super) fn review_options() -> Vec<Offer> {
     vec![offer("accept", "Allow once", Choice::AllowOnce), offer("decline", "Decline", Choice::RejectOnce)]
 }
 
-/// An empty question.
+/// Makes a question without content.
 pub(super) fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
     AgentRequest::new(key, RequestType::Permission, String::new(), jsonrpc::owned(params), frame.clone())
 }
 
-/// The current field as a question.
+/// Returns the current field as a question.
 fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: &Bytes) -> Option<AgentRequest> {
     let AnswerRoute::Fields(form) = &asked.way else { return None };
     let field = form.fields.get(form.at)?;

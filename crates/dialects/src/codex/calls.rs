@@ -1,5 +1,5 @@
-//! Calls of clients to Codex. Only known and harmless methods pass: a method that the server does not know is never answered, and others
-//! run commands, write files and change permissions without a question.
+//! Calls of clients to Codex. Only known and harmless methods are forwarded: the server never answers a method that it
+//! does not know, and others run commands, write files and change permissions without a question.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::super::{Outbox, RuntimeError, RuntimeEvent};
 use super::{Codex, Pending, abilities, error_event};
 use plexus_protocol::{NativeId, Ticket};
 
-/// Methods of one thread: it is set to the session's.
+/// Methods of one thread, which is set to that of the session.
 const OF_THREAD: [&str; 10] = [
     "thread/read",
     "thread/turns/list",
@@ -37,15 +37,15 @@ const OF_SERVER: [&str; 8] = [
 /// The translation of a reply.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum ReplyHandling {
-    /// Unchanged.
+    /// The reply, unchanged.
     Plain,
-    /// The UI protocol's `model.list`: the provider, and the current model.
+    /// The reply to `model.list` of the UI protocol: the provider, and the current model.
     Models { provider: String, current: Option<String> },
-    /// The UI protocol's `model.set`.
+    /// The reply to `model.set` of the UI protocol.
     Model { provider: String, name: String },
-    /// The UI protocol's `mcp.list`.
+    /// The reply to `mcp.list` of the UI protocol.
     Servers,
-    /// The UI protocol's `skills.list`.
+    /// The reply to `skills.list` of the UI protocol.
     Skills,
 }
 

@@ -1,7 +1,7 @@
-//! The part of a conversation that outlives the gateway: how much of it was reported, and what it waits for.
+//! The part of a conversation that outlives the gateway process: which events were reported, and what is pending.
 //!
-//! A session stores it in the same commit as the events that it covers, so the two never differ. When the server's turns are read again,
-//! everything that a checkpoint covers is skipped, and the rest is reported once.
+//! A session stores it in the same commit as the events that it covers, so the two never differ. When the server's
+//! turns are read again, everything that a checkpoint covers is skipped, and the rest is reported once.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use super::items::Items;
 use super::{Codex, OTHER, Thread, Turn, UNSURE};
 use plexus_protocol::{NativeId, Ticket};
 
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. For a larger one only the turns are kept: missed
-/// events of the current turn become a gap, and its questions are asked anew.
+/// Maximum length of a checkpoint, in bytes: a row of that length is written with every commit. Of a larger one only
+/// the turns are stored: missed events of the current turn become a gap, and its questions are asked again.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
 /// A thread as its session stores it.
@@ -21,20 +21,20 @@ const CHECKPOINT_MAX: usize = 64 * 1024;
 struct Checkpoint {
     thread: Thread,
     asks: Vec<(RequestKey, PendingRequest)>,
-    /// The number of questions with a key: no key is reused, even by another gateway.
+    /// The number of questions with a key: no key is reused, even by another gateway process.
     asked: u64,
 }
 
-/// Returns whether it is one of a thread in which nobody had written.
+/// Returns whether the checkpoint is of a thread in which nobody had written.
 pub(super) fn is_unwritten(carried: &CarriedState) -> bool {
     serde_json::from_str::<Checkpoint>(&carried.checkpoint).is_ok_and(|checkpoint| checkpoint.thread.unwritten)
 }
 
 impl Codex {
-    /// Reports a checkpoint of each thread with events since `from`, and of `more`.
+    /// Adds a checkpoint of each thread with events since `from`, and of `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         if self.alone {
-            // A program and this state outlive the gateway together.
+            // A program of the gateway's own outlives it together with this state.
             return;
         }
         let mut touched: Vec<NativeId> = more.into_iter().collect();
@@ -66,7 +66,7 @@ impl Codex {
             ..Thread::default()
         };
         let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };
-        // Plain values of our own can always be written.
+        // Plain values can always be written.
         let text = serde_json::to_string(&whole).unwrap_or_default();
         if text.len() <= CHECKPOINT_MAX {
             return text;
@@ -78,7 +78,7 @@ impl Codex {
         serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), asked: whole.asked }).unwrap_or_default()
     }
 
-    /// The thread of a checkpoint, and the events to report at once; none if it cannot be read.
+    /// Returns the thread of a checkpoint, and the events to report at once; `None` if it cannot be read.
     pub(super) fn restored(
         &mut self,
         native: &NativeId,

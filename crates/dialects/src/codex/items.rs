@@ -21,11 +21,11 @@ use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
 use super::{Codex, Params, ThreadHead, TurnHead, error_event, error_message, text};
 use plexus_protocol::{Kind, NativeId, SpendReport, Spending, lenient_tokens};
 
-/// Items remembered in one thread; beyond that all are dropped, and a running one is reported anew at its end.
+/// Maximum number of stored items of one thread; above it all are removed, and a running one is reported again at its end.
 const ITEMS_MAX: usize = 4096;
-/// Parts of one thought that are distinguished; further ones count as one.
+/// Maximum number of distinguished parts of one thought; further ones count as one.
 const PARTS_MAX: u64 = 1024;
-/// Bytes of text held back behind a gap; beyond that it is reported at once, and the gap stays.
+/// Maximum size of the text held back behind a gap, in bytes; above it the text is reported at once, and the gap stays.
 const HELD_MAX: usize = 4 * 1024 * 1024;
 /// Notifications about the server itself: stored under their names.
 const DOINGS: [&str; 42] = [
@@ -81,13 +81,13 @@ pub(super) struct Items(BTreeMap<String, Item>);
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Item {
-    /// `true` if it was reported completely.
+    /// `true` if the item was reported completely.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     done: bool,
-    /// `true` if it is a tool call, which may end after its turn.
+    /// `true` for a tool call, which may end after its turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tool: bool,
-    /// `true` if some of it may have been missed.
+    /// `true` if a part of the item may have been missed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     torn: bool,
     /// The texts.
@@ -108,7 +108,7 @@ struct ShownText {
     bytes: usize,
     /// FNV-1a of the reported bytes.
     hash: u64,
-    /// The text held back.
+    /// The text that is held back.
     held: Option<String>,
     /// `true` if a gap stays: the end adds nothing.
     loose: bool,
@@ -121,14 +121,14 @@ enum TextRole {
 }
 
 impl Item {
-    /// Returns whether another text of the item was reported, and nothing of this one.
+    /// Returns whether another text of the item was reported, and no part of this one.
     fn another(&self, name: &str) -> bool {
         let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
         !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
     }
 }
 
-/// The hash of a name.
+/// Returns the hash of a name.
 pub(super) fn hash(name: &str) -> u64 {
     fnv(FNV, name)
 }
@@ -144,7 +144,7 @@ impl ShownText {
         (!text.is_empty()).then(|| chunk(self.kind, item, text))
     }
 
-    /// The unreported rest of the full text; none if the pieces differ from it.
+    /// Returns the unreported rest of the full text; `None` if the pieces differ from it.
     fn rest<'a>(&self, full_text: &'a str) -> Option<&'a str> {
         let (start, rest) = full_text.split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
@@ -263,7 +263,7 @@ fn block(text: &str) -> Value {
     serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
-/// The file changes of an item; none if they cannot be read exactly.
+/// Reads the file changes of an item; `None` if they cannot be read exactly.
 fn edits(changes: &RawValue) -> Option<Vec<FileEdit>> {
     #[derive(Deserialize)]
     struct Change {
@@ -289,7 +289,7 @@ fn edits(changes: &RawValue) -> Option<Vec<FileEdit>> {
     Some(edits)
 }
 
-/// The hunks of a unified diff, each as the text before and after.
+/// Returns the hunks of a unified diff, each as the text before and after.
 fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
     let mut hunks: Vec<(String, String)> = Vec::new();
     for line in diff.split_inclusive('\n') {
@@ -297,7 +297,7 @@ fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
             hunks.push(Default::default());
             continue;
         }
-        // Before the first hunk: the file names.
+        // The lines before the first hunk are file names.
         let Some((before, after)) = hunks.last_mut() else { continue };
         let (mark, rest) = line.split_at_checked(1)?;
         match mark {
@@ -319,7 +319,7 @@ fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
     (!hunks.is_empty()).then(|| hunks.into_iter().map(|(old, new)| (path.to_owned(), Some(old), new)).collect())
 }
 
-/// The changes as the content of a tool call, and the changed files.
+/// Returns the changes as the content of a tool call, and the changed files.
 fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
     #[derive(Deserialize)]
     struct Change {
@@ -342,7 +342,7 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
 }
 
 impl ServerItem<'_> {
-    /// The item as a tool call; none if it is not one.
+    /// Returns the item as a tool call; `None` if it is not one.
     fn tool(&self, full_text: &RawValue) -> Option<Tool> {
         let name = |raw| text(raw).unwrap_or_default();
         let mut tool = Tool { tool_call_id: self.id.clone(), ..Tool::default() };
@@ -398,7 +398,7 @@ impl ServerItem<'_> {
         Some(tool)
     }
 
-    /// The status of a tool call.
+    /// Returns the status of a tool call.
     fn status(&self, over: bool) -> &'static str {
         match text(self.status).as_deref() {
             Some("failed" | "declined") => "failed",
@@ -409,7 +409,7 @@ impl ServerItem<'_> {
     }
 }
 
-/// The texts in the result of an MCP tool.
+/// Returns the texts in the result of an MCP tool.
 fn texts_in(result: &RawValue) -> Option<Vec<Value>> {
     #[derive(Deserialize)]
     struct Result<'a> {
@@ -438,7 +438,7 @@ impl Items {
         self.0.contains_key(id)
     }
 
-    /// The state needed to report the rest; held-back text is dropped, and counts as not reported.
+    /// Returns the state that is needed to report the rest; held-back text is dropped, and counts as not reported.
     pub(super) fn brief(&self) -> Self {
         let shown = |shown: &ShownText| ShownText { held: None, ..*shown };
         let brief = |item: &Item| match item.done {
@@ -457,19 +457,19 @@ impl Items {
         self.0.get(id).is_some_and(|item| !item.done)
     }
 
-    /// The file changes of an item, if known.
+    /// Returns the file changes of an item, if known.
     pub(super) fn edits(&self, id: &str) -> Option<&Vec<FileEdit>> {
         self.0.get(id)?.edits.as_ref()
     }
 
-    /// After a lost connection: running items may miss pieces.
+    /// Records a lost connection: running items may miss pieces.
     pub(super) fn connection_lost(&mut self) {
         for item in self.0.values_mut().filter(|item| !item.done) {
             item.torn = true;
         }
     }
 
-    /// Starts another turn: only tool calls that outlived theirs are kept.
+    /// Starts another turn: only tool calls that outlived their turn are retained.
     pub(super) fn next_turn(&mut self) {
         self.0.retain(|_, item| item.tool && !item.done);
     }
@@ -501,7 +501,7 @@ impl Items {
             let message = "the gateway was not connected when Codex sent the beginning of this message; the complete \
                 message follows when it ends";
             drafts.push(error_event("gap", message, None));
-            // Every text of the item, not only this one.
+            // A gap concerns every text of the item, not only this one.
             for shown in item.texts.values_mut() {
                 shown.held.get_or_insert_default();
             }
@@ -529,7 +529,7 @@ impl Items {
         drafts
     }
 
-    /// Handles the full text: reports the rest of it.
+    /// Handles the full text, and reports the rest of it.
     fn full_text(&mut self, id: &str, name: &str, role: TextRole, full_text: &str) -> Vec<EventDraft> {
         let item = self.item(id);
         let mut drafts = Vec::new();
@@ -547,11 +547,10 @@ impl Items {
         drafts
     }
 
-    /// Handles an item that began or (`over`) ended. `mine` is the mark of our own prompt in the turn, and `echoed` whether it came back
-    /// already, so that it is not repeated.
+    /// Handles an item that began or (`over`) ended. `mine` is the mark of the gateway's own prompt in the turn, and
+    /// `echoed` whether it was echoed already, so that it is not repeated.
     ///
-    /// # Errors
-    /// A message why it cannot be read.
+    /// # Errors Returns a message with the reason why it cannot be read.
     pub(super) fn read(
         &mut self,
         raw: &RawValue,
@@ -620,7 +619,7 @@ impl Items {
         Ok(drafts)
     }
 
-    /// An update of a tool call; preceded by the call itself, if it is new.
+    /// Makes an update of a tool call, preceded by the call itself if it is new.
     fn tool_update(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
         let first = !self.knows(id);
         let item = self.item(id);
@@ -638,7 +637,7 @@ impl Items {
         mention.into_iter().chain([tool.draft(false, false)]).collect()
     }
 
-    /// A tool call that is first mentioned by a question.
+    /// Makes the event for a tool call that is first mentioned by a question.
     pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<EventDraft> {
         if self.knows(id) {
             return None;
@@ -658,12 +657,12 @@ impl Items {
 /// Separates two parts of one thought.
 const PARAGRAPH: &str = "\n\n";
 
-/// The name of a part of a thought, in their order.
+/// Returns the name of a part of a thought; the names sort in the order of the parts.
 fn part_name(sort: &str, index: u64) -> String {
     format!("{sort}{:06}", index.min(PARTS_MAX))
 }
 
-/// A person's message, one chunk for each part.
+/// Translates a user's message, one chunk for each part.
 fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Input<'a> {
@@ -692,10 +691,9 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     drafts
 }
 
-/// ACP content blocks as Codex's `input`.
+/// Returns ACP content blocks as Codex's `input`.
 ///
-/// # Errors
-/// A message why a block cannot be carried.
+/// # Errors Returns a message with the reason why a block cannot be sent.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

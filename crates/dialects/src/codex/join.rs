@@ -15,8 +15,8 @@ use super::{
 };
 use plexus_protocol::{NativeId, RunStatus, Ticket};
 
-/// Turns requested when a thread is joined. Of a longer conversation that the log does not have, the older ones are not reported, which an
-/// event says; of one that it has, only turns since the lost connection are needed.
+/// Number of turns requested when a thread is joined. Of a longer conversation that is not in the log, the older ones
+/// are not reported, which an event says; of one that is, only turns since the lost connection are needed.
 const TURNS_MAX: u32 = 100;
 
 /// The result of `thread/start` and `thread/resume`.
@@ -42,7 +42,7 @@ struct Page<'a> {
     next_cursor: Option<&'a RawValue>,
 }
 
-/// The turns of a thread, oldest first, and whether there are older ones.
+/// Returns the turns of a thread, oldest first, and whether there are older ones.
 fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, bool) {
     let (raw, more) = match joined.initial_turns_page.and_then(object::<Page<'_>>) {
         Some(Page { mut data, next_cursor }) => {
@@ -78,7 +78,7 @@ fn is_complete(item: &RawValue, over: bool) -> bool {
     over || object::<Standing>(item).is_none_or(|item| item.status.as_deref() != Some("inProgress"))
 }
 
-/// The events of a turn's items, each with its own bytes.
+/// Returns the events of a turn's items, each with its own bytes.
 fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
@@ -92,7 +92,7 @@ fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Optio
     drafts
 }
 
-/// Late events of tool calls in a finished turn.
+/// Returns late events of tool calls in a finished turn.
 fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Named {
@@ -108,7 +108,7 @@ fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft>
     drafts
 }
 
-/// The last reported turns that the server does not have any more, except the current one.
+/// Returns the last reported turns that the server no longer has, except the current one.
 fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
     let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
     let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
@@ -116,7 +116,7 @@ fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
     last.copied().take_while(|turn| !there.contains(turn)).collect()
 }
 
-/// The configuration that names MCP servers for one thread; `None` without any.
+/// Returns the configuration that names MCP servers for one thread; `None` without any.
 pub(super) fn config(servers: &[McpServer]) -> Option<serde_json::Value> {
     let servers = servers.iter().filter_map(McpServer::codex).map(|(name, entry)| (name.to_owned(), entry));
     let servers: serde_json::Map<_, _> = servers.collect();
@@ -140,7 +140,7 @@ impl Codex {
         self.request(pending, "thread/resume", &params, out);
     }
 
-    /// A session was opened.
+    /// Handles a session that was opened.
     pub(super) fn opened(
         &mut self,
         frame: &Bytes,
@@ -201,7 +201,7 @@ impl Codex {
         let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
-        // If it is already open, its current turn ends here.
+        // If the conversation is already open, its current turn ends here.
         self.give_up(&native, "the conversation was opened again", out);
         let mut present = Vec::new();
         if let Some(turn) = running {
@@ -226,7 +226,7 @@ impl Codex {
         }
     }
 
-    /// A thread was joined again: reports what was missed.
+    /// Handles a thread that was joined again: reports missed events.
     pub(super) fn rejoined(&mut self, frame: &Bytes, native: &NativeId, result: &RawValue, out: &mut Outbox) {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
@@ -265,7 +265,7 @@ impl Codex {
         for turn in turns {
             self.apply_missed_turn(native, turn, out);
         }
-        // A prompt that Codex never took, or a turn that it does not have any more.
+        // Codex never accepted the prompt, or no longer has the turn.
         let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
         match now.map(|now| now.id.as_deref()) {
             Some(None) => self.give_up(native, "the connection to Codex was lost before it accepted the prompt", out),
@@ -297,7 +297,7 @@ impl Codex {
             }
         } else if !same {
             if thread.knows(&turn.id) {
-                // It was over and reported before; some of its tool calls may have ended since.
+                // The turn had ended and was reported before; some of its tool calls may have ended since.
                 for draft in late_tool_events(thread, turn) {
                     self.event(native, draft, out);
                 }
@@ -310,7 +310,7 @@ impl Codex {
             return;
         }
         if let Some(now) = &mut thread.turn {
-            // The answer to `turn/start` will not come any more.
+            // The answer to `turn/start` will never come.
             now.starting = false;
         }
         let cut = end.as_ref().is_some_and(|end| end.status == RunStatus::Cancelled);
@@ -342,7 +342,7 @@ impl Codex {
     /// Reports a missed turn of another client.
     fn missed_foreign_turn(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        // A prompt under way waits for its own turn.
+        // A prompt in progress waits for its own turn.
         let waiting = thread.turn.take();
         thread.items.next_turn();
         self.foreign_turn_began(native, turn.id.clone(), out);
@@ -377,7 +377,7 @@ impl Codex {
         self.finish(native, end, out);
     }
 
-    /// A thread could not be joined again.
+    /// Handles a thread that could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
         let message = format!("Codex could not reopen this conversation: {}", fault.words());
         self.event(native, error_event("not_resumed", &message, Some(frame)), out);

@@ -1,4 +1,4 @@
-//! The messages of the app server, as far as they are read.
+//! The messages of the app server, with the members that are read.
 
 use super::*;
 
@@ -122,13 +122,14 @@ impl ThreadHead<'_> {
         self.name().or_else(|| first_line(&text(self.preview)?))
     }
 
-    /// The thread that a helper thread works for.
+    /// Returns the thread that a helper thread works for.
     pub(super) fn parent(&self) -> Option<String> {
         text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
     }
 
-    /// Returns whether it is no conversation of a person's, and no client can join it: an ephemeral thread (Codex's terminal UI names each
-    /// conversation in such a one, of the source `thread_title`), or a helper thread without a parent.
+    /// Returns whether the thread is not a conversation of a user, and no client can join it: an ephemeral thread
+    /// (Codex's terminal UI names each conversation in one whose source is `thread_title`), or a helper thread without
+    /// a parent.
     pub(super) fn hidden(&self) -> bool {
         let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));
         let names = text(self.thread_source).is_some_and(|source| source == TITLE_SOURCE);
@@ -136,18 +137,18 @@ impl ThreadHead<'_> {
     }
 }
 
-/// The first line of a message, as a title; `None` if it is empty.
+/// Returns the first line of a message, as a title; `None` if it is empty.
 pub(super) fn first_line(message: &str) -> Option<String> {
     let line: String = message.lines().next()?.chars().take(TITLE_MAX).collect();
     Some(line).filter(|line| !line.trim().is_empty())
 }
 
-/// The text of a member, unless it is absent, null or not a string.
+/// Returns the text of a member, unless it is absent, null or not a string.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     raw.and_then(string).map(std::borrow::Cow::into_owned)
 }
 
-/// The message of a turn's error.
+/// Returns the message of a turn's error.
 pub(super) fn error_message(error: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -161,11 +162,11 @@ pub(super) fn error_message(error: &RawValue) -> Option<String> {
     }
     let TurnError { message, additional_details, codex_error_info } = object(error)?;
     let words = fault::with_details(&text(message)?, additional_details);
-    // The error's type, if its message explains nothing.
+    // The type of the error, if its message explains nothing.
     Some(if says_nothing(&words) { fault::with_details(&words, codex_error_info) } else { words })
 }
 
-/// A request (with `id`) or a notification: Codex's messages have no `jsonrpc` member.
+/// Makes a request (with `id`) or a notification: Codex's messages have no `jsonrpc` member.
 pub(super) fn frame(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Bytes {
     #[derive(Serialize)]
     pub(super) struct Call<'a> {
@@ -178,7 +179,7 @@ pub(super) fn frame(id: Option<u64>, method: &str, params: Option<&RawValue>) ->
     jsonrpc::line(&Call { id, method, params })
 }
 
-/// The answer to the server's request `id` (its JSON text).
+/// Makes the response to the server's request `id` (its JSON text).
 pub(super) fn answer(id: &str, result: &RawValue) -> Bytes {
     #[derive(Serialize)]
     pub(super) struct Answer<'a> {

@@ -49,29 +49,28 @@ use ask::PendingRequest;
 use items::Items;
 use plexus_protocol::{Capabilities, Capability, Connect, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// The server is overloaded: the request may be retried.
+/// The error code of a server that is overloaded: the request may be retried.
 const OVERLOADED: i64 = -32001;
 /// The pause before a refused request is retried, and between two checks of questions that may be closed.
 const TICK: Duration = Duration::from_millis(500);
-/// Retries of a request that the server had no time for: five seconds in all, then the refusal stands.
+/// Maximum number of retries of a request that an overloaded server refused: five seconds in total, then the refusal is final.
 const TRIES: u32 = 10;
-/// Ticks after a thread was joined again in which the server sends its open questions again; a question that was not sent by then is
-/// closed.
+/// Ticks after a thread was joined again in which the server sends its open questions again; then a question that was not sent is closed.
 const SETTLE: u8 = 4;
-/// Reads of a turn, a tick apart, that Codex calls interrupted although nobody cancelled it: a server that is about to write its end calls
-/// it so for a moment.
+/// Maximum number of times, a tick apart, that a turn is read again which Codex calls interrupted although nobody
+/// cancelled it: a server that is about to write the end of a turn calls it so for a moment.
 const DOUBTS_MAX: u8 = 4;
-/// A question whose thread was not joined again yet.
+/// The value for a question whose thread was not joined again yet.
 const UNSURE: u8 = u8::MAX;
-/// Threads of other clients remembered as reported; beyond that all are dropped, and one may be reported again.
+/// Maximum number of threads of other clients stored as reported; above it all are removed, and one may be reported again.
 const FOUND_MAX: usize = 4096;
-/// Helper threads remembered; beyond that all are dropped, and their questions are asked in the thread that is active.
+/// Maximum number of stored helper threads; above it all are removed, and their questions are asked in the active thread.
 const HELPERS_MAX: usize = 1024;
-/// Turns of a thread remembered as reported: more than are requested at a time, so that a known one is among them.
+/// Maximum number of turns of a thread stored as reported: more than are requested at a time, so that a known one is among them.
 const TOLD_MAX: usize = 128;
-/// Longest title made from a prompt, in characters.
+/// Maximum length of a title made from a prompt, in characters.
 const TITLE_MAX: usize = 80;
-/// Notifications that are ignored: they repeat items, or change with every turn without news.
+/// Notifications that are ignored: they repeat items, or come with every turn without a change.
 const UNWANTED: [&str; 6] = [
     "turn/diff/updated",
     "thread/readState/changed",
@@ -83,10 +82,10 @@ const UNWANTED: [&str; 6] = [
 /// The name of any other client.
 const OTHER: &str = "another client of Codex";
 
-/// The version of the saved format; a later one is not read.
+/// The version of the saved format; later versions are not read.
 const FORM: u32 = 1;
 
-/// Creates a connection's state.
+/// Creates the state of a connection.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codex {
         alone: matches!(spec.connect, Connect::Command(_)),
@@ -99,11 +98,11 @@ struct Codex {
     /// `true` if the server is the gateway's own, so that no other client answers it.
     alone: bool,
     state: State,
-    /// The thread whose turn got its id in this step: that changes the checkpoint, although it is no event.
+    /// The thread whose turn got its id in this step, which changes the checkpoint although it is not an event.
     named: Option<NativeId>,
 }
 
-/// The state that outlives the gateway; another version may read it: unknown fields are ignored, missing ones have defaults.
+/// The state that outlives the gateway process; another version may read it: unknown fields are ignored, missing ones have defaults.
 #[derive(Default, Serialize, Deserialize)]
 struct State {
     /// The version of the format; 0 is that of the release 0.1.0.
@@ -115,18 +114,18 @@ struct State {
     sent: BTreeMap<u64, Sent>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// `true` if a reviewer of Codex answers in place of people.
+    /// `true` if a reviewer of Codex answers in place of the user.
     #[serde(default)]
     reviewed: bool,
-    /// Questions beyond the share of their thread.
+    /// Questions above the limit of their thread.
     #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
     held: HeldQuestions,
-    /// The number of questions with a key: the next occurrence.
+    /// The number of questions with a key, which is the occurrence of the next one.
     #[serde(default)]
     asked: u64,
     #[serde(default)]
     threads: BTreeMap<NativeId, Thread>,
-    /// Helper threads, and the thread that each works for.
+    /// Helper threads, with the thread that each works for.
     #[serde(default)]
     helpers: BTreeMap<NativeId, NativeId>,
     /// Threads of other clients that were reported, or are being read.
@@ -156,7 +155,7 @@ struct Sent {
     /// The frame, for a retry.
     frame: String,
     tries: u32,
-    /// `true` if it is to be sent at the next wake.
+    /// `true` if the request is sent at the next wake-up.
     waits: bool,
 }
 
@@ -172,7 +171,7 @@ enum Pending {
         ticket: u64,
         want: OpenRequest,
     },
-    /// A thread that could not be resumed is read.
+    /// The request that reads a thread which could not be resumed.
     Unwritten {
         ticket: u64,
         want: OpenRequest,
@@ -222,13 +221,13 @@ struct Thread {
     /// `true` if it is unknown which items of the current turn were reported: see [`checkpoint`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// `true` if nobody has written in it: it is not joined yet.
+    /// `true` if nobody has written in the thread: it is not joined yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unwritten: bool,
-    /// `true` if it has no title: the first message becomes it.
+    /// `true` if the thread has no title: the first message becomes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     untitled: bool,
-    /// Requests to join it that were refused.
+    /// The number of refused requests to join the thread.
     #[serde(skip)]
     joins: u8,
     /// The number of times that the current turn was read as interrupted without a cancel; and whether it is to be read again.
@@ -236,7 +235,7 @@ struct Thread {
     doubts: u8,
     #[serde(skip)]
     doubted: bool,
-    /// Named again wherever the thread is joined again. Whoever opens it names them, so they are not saved.
+    /// MCP servers, named again whenever the thread is joined again. The client that opens the thread names them, so they are not saved.
     #[serde(skip)]
     mcp_servers: Vec<McpServer>,
 }
@@ -266,17 +265,17 @@ impl Thread {
 struct Turn {
     /// The id, once known.
     id: Option<String>,
-    /// The prompt, if it is ours.
+    /// The ticket of the prompt, if it is the gateway's.
     ticket: Option<u64>,
-    /// `true` if it was reported as another client's.
+    /// `true` if the turn was reported as another client's.
     began: bool,
-    /// `true` if `turn/start` is unanswered, so that a turn that starts now may or may not be ours.
+    /// `true` if `turn/start` is unanswered, so that a turn that starts now may or may not be the gateway's.
     starting: bool,
     /// A turn that ended meanwhile: its id and its end.
     early: Option<(String, End)>,
-    /// `true` if it is being cancelled.
+    /// `true` while the turn is being cancelled.
     cancel: bool,
-    /// `true` if our own prompt was echoed in it.
+    /// `true` if the gateway's prompt was echoed in the turn.
     echoed: bool,
     /// The last error that is not retried.
     fault: Option<String>,
@@ -288,7 +287,7 @@ struct End {
     status: RunStatus,
     word: String,
     message: Option<String>,
-    /// The frame that said so, which the log keeps: it survives a takeover too.
+    /// The frame that reported the end, for the log: it survives a takeover too.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "checkpoint::frame_text")]
     native: Option<Bytes>,
 }
@@ -300,7 +299,7 @@ impl From<End> for RunEnd {
     }
 }
 
-/// An error event.
+/// Makes an error event.
 fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
@@ -310,7 +309,7 @@ fn failed(message: String, frame: Option<&Bytes>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message), native: frame.cloned() }
 }
 
-/// The mark of a prompt, by which it is recognized in the server's items.
+/// Returns the mark of a prompt, by which it is recognized in the server's items.
 fn mark(ticket: u64) -> String {
     format!("plexus-{ticket}")
 }
@@ -320,7 +319,7 @@ impl Dialect for Codex {
         self.state.phase = Phase::Hello;
         let params = serde_json::json!({
             "clientInfo": { "name": "plexus", "title": "Plexus", "version": env!("CARGO_PKG_VERSION") },
-            // Only such clients get the decisions of a question.
+            // Only clients with this capability get the decisions of a question.
             "capabilities": { "experimentalApi": true, "requestAttestation": false, "optOutNotificationMethods": UNWANTED },
         });
         self.request(Pending::Initialize, "initialize", &params, out);
@@ -424,7 +423,7 @@ impl Dialect for Codex {
                 Pending::Look { native } => {
                     self.state.found.remove(&native);
                 }
-                // Whether it arrived shows when the thread is joined again.
+                // The thread shows whether the request arrived when it is joined again.
                 Pending::Turn { .. } | Pending::Interrupt { .. } => {}
                 Pending::Initialize | Pending::Loaded | Pending::Rejoin { .. } => {}
             }
@@ -456,7 +455,7 @@ impl Dialect for Codex {
         &["command", "ws", "unix"]
     }
 
-    /// The server does not report any: these are its protocol's.
+    /// Returns the capabilities of the protocol: the server does not report any.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Models];
         let more = [Capability::Images, Capability::Audio, Capability::McpList, Capability::SkillsList];
@@ -481,7 +480,7 @@ impl Dialect for Codex {
     }
 }
 
-/// The outcome of a command while the connection is not ready.
+/// Reports the outcome of a command while the connection is not ready.
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "Codex is not ready");
     match command {
@@ -512,7 +511,7 @@ impl Codex {
         out.frames.push(frame);
     }
 
-    /// Requests a wake while something waits for time.
+    /// Requests a wake-up while something waits for time.
     fn request_wake(&self, out: &mut Outbox) {
         let ready = self.state.phase == Phase::Ready;
         let stale = ready && self.state.asks.values().any(|asked| (1..=SETTLE).contains(&asked.stale));
@@ -538,7 +537,7 @@ impl Codex {
         }
     }
 
-    /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
+    /// Answers a message that is nested too deep to be forwarded, so that nobody waits forever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deeply", out);
         match message {
@@ -579,7 +578,7 @@ impl Codex {
             // An older server: threads are found when they start.
             (Pending::Loaded, Err(_)) => {}
             (Pending::Look { native }, Ok(result)) => self.resynced(&native, result, out),
-            // The thread is gone again.
+            // The thread has ended again.
             (Pending::Look { native }, Err(_)) => {
                 self.state.found.remove(&native);
             }
@@ -592,7 +591,7 @@ impl Codex {
                 self.read_unwritten(ticket, want, error, out);
             }
             (Pending::Open { ticket, want }, Err(_)) if want.resume.as_ref().is_some_and(|(_, known)| *known) => {
-                // Its history is in the log; Codex continues with a new one.
+                // The log has the history; Codex continues with a new conversation.
                 self.open_session(ticket, OpenRequest { resume: None, carried: None, ..want }, out);
             }
             (Pending::Open { ticket, want }, Err(error)) => self.not_opened(ticket, want, error, out),
@@ -606,7 +605,7 @@ impl Codex {
             (Pending::Turn { native, ticket }, Err(fault)) => self.turn_refused(frame, native, ticket, fault, out),
             (Pending::Interrupt { .. }, Ok(_)) => {}
             (Pending::Interrupt { native, turn }, Err(fault)) => {
-                // It ended meanwhile, unless it is still the current one.
+                // The turn ended meanwhile, unless it is still the current one.
                 let thread = self.state.threads.get(&native);
                 if thread.and_then(|thread| thread.turn.as_ref()).is_some_and(|now| now.id.as_deref() == Some(&turn)) {
                     let message = format!("Codex did not stop the turn: {}", fault.words());
@@ -633,7 +632,7 @@ impl Codex {
         };
         self.state.phase = Phase::Ready;
         out.frames.push(frame(None, "initialized", None));
-        // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: the server's version under our name.
+        // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: the server's version under the gateway's name.
         let agent = string(agent);
         let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1)).unwrap_or_default();
         out.events.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
@@ -680,7 +679,7 @@ impl Codex {
         }
     }
 
-    /// Reads a foreign thread, once.
+    /// Reads a thread of another client, once.
     fn resync(&mut self, native: NativeId, out: &mut Outbox) {
         if self.remember_found(&native) {
             self.look(native, out);
@@ -692,7 +691,7 @@ impl Codex {
         self.request(Pending::Look { native }, "thread/read", &params, out);
     }
 
-    /// Returns whether a thread is to be reported; it counts as reported from now on.
+    /// Returns whether a thread has to be reported, and marks it as reported.
     fn remember_found(&mut self, native: &NativeId) -> bool {
         if self.state.threads.contains_key(native) || self.state.helpers.contains_key(native) {
             return false;
@@ -716,13 +715,13 @@ impl Codex {
             return self.join_if_active(native, head.status, out);
         }
         if head.hidden() {
-            // It stays among the reported ones, so that it is not read again.
+            // The thread stays among the reported ones, so that it is not read again.
             return;
         }
         out.events.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
-    /// Returns whether it is a helper thread: its work is reported in the thread that it works for, and its questions are asked there.
+    /// Returns whether this is a helper thread: its work is reported in the thread that it works for, and its questions are asked there.
     fn helper(&mut self, head: &ThreadHead<'_>) -> bool {
         let Some(parent) = head.parent() else { return false };
         if self.state.helpers.len() >= HELPERS_MAX {
@@ -750,7 +749,7 @@ impl Codex {
         }
     }
 
-    /// Reports the threads that turned out to be foreign.
+    /// Reports the threads that turned out to belong to other clients.
     fn clarify(&mut self, out: &mut Outbox) {
         for (native, cwd, title) in std::mem::take(&mut self.state.unclear) {
             if self.remember_found(&native) {

@@ -1,4 +1,4 @@
-//! Approvals that Codex's own reviewer gives in place of people (`approvals_reviewer = "auto_review"`).
+//! Approvals by Codex's own reviewer in place of the user (`approvals_reviewer = "auto_review"`).
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use plexus_protocol::NativeId;
 /// The reviewer's name in receipts.
 pub(super) const REVIEWER: &str = "Codex's reviewer";
 
-/// `item/autoApprovalReview/completed`.
+/// The params of `item/autoApprovalReview/completed`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Completed<'a> {
@@ -43,7 +43,7 @@ struct Action<'a> {
 }
 
 impl Codex {
-    /// Reads from the response to the opening of a thread who reviews its approvals.
+    /// Reads the reviewer of a thread's approvals from the response to opening it.
     pub(super) fn note_reviewer(&mut self, result: &RawValue) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -55,13 +55,13 @@ impl Codex {
         self.state.reviewed |= reviewer.is_some_and(|reviewer| reviewer != "user");
     }
 
-    /// The decision in a notification of a review; `None` if it has none that can be read.
+    /// Returns the decision in a notification of a review; `None` if it has none that can be read.
     pub(super) fn review(&mut self, frame: &Bytes, native: &NativeId, raw: &RawValue) -> Option<RuntimeEvent> {
         let Completed { review_id, target_item_id, review, action } = object(raw)?;
         let allowed = match review.status.as_str() {
             "approved" => true,
             "denied" => false,
-            // It timed out or was given up: no decision.
+            // The review timed out or was aborted: there is no decision.
             _ => return None,
         };
         let Action { r#type: kind, command, argv, cwd } = object(action)?;

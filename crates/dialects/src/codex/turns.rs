@@ -15,7 +15,7 @@ impl Codex {
             Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
-            // The session is named after it.
+            // The session is named after the prompt.
             thread.untitled = false;
             // A prompt into another client's turn steers it, and ends with it.
             let turn = thread.turn.get_or_insert_with(Turn::default);
@@ -46,7 +46,7 @@ impl Codex {
         self.request(Pending::Interrupt { native: native.clone(), turn }, "turn/interrupt", &params, out);
     }
 
-    /// `turn/start` was answered: the turn has an id.
+    /// Handles the answer to `turn/start`: the turn has an id.
     pub(super) fn turn_taken(
         &mut self,
         frame: &Bytes,
@@ -90,7 +90,7 @@ impl Codex {
     ) {
         let Some(thread) = self.state.threads.get_mut(&native) else { return };
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
-        // The turn that runs beside it is another client's.
+        // The other running turn is another client's.
         turn.ticket = None;
         turn.starting = false;
         let left = turn.id.is_some() && turn.early.is_none();
@@ -109,7 +109,7 @@ impl Codex {
         }
     }
 
-    /// A turn began.
+    /// Handles the start of a turn.
     pub(super) fn turn_started(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.items.next_turn();
@@ -117,7 +117,7 @@ impl Codex {
         self.named = Some(native.clone());
         match &mut thread.turn {
             Some(turn) if turn.id.as_deref() == Some(&id) => {}
-            // Probably ours; the answer to `turn/start` decides.
+            // The turn is probably the gateway's; the answer to `turn/start` decides.
             Some(turn) if turn.starting && turn.id.is_none() => turn.id = Some(id),
             Some(_) => {
                 let message = "Codex began other work without ending this".to_owned();
@@ -129,7 +129,7 @@ impl Codex {
         }
     }
 
-    /// A turn of another client runs.
+    /// Handles a running turn of another client.
     pub(super) fn foreign_turn_began(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.mark_reported(&id);
@@ -137,11 +137,11 @@ impl Codex {
         out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
     }
 
-    /// A turn is over.
+    /// Handles the end of a turn.
     pub(super) fn turn_completed(&mut self, frame: &Bytes, native: &NativeId, head: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let Some(turn) = thread.turn.as_ref().filter(|turn| turn.id.as_deref() == Some(&head.id)) else {
-            // It was over before the thread was joined, or was reported already.
+            // The turn had ended before the thread was joined, or was reported already.
             return;
         };
         let mine = turn.ticket.map(mark);
@@ -149,7 +149,7 @@ impl Codex {
         if end.status == RunStatus::Error && end.message.is_none() {
             end.message.clone_from(&turn.fault);
         }
-        // The summary has its last message, which may be new after a late join.
+        // The summary has the last message, which may be new after a late join.
         let mut drafts = Vec::new();
         for item in head.items() {
             drafts.extend(thread.items.read(item, true, mine.as_deref(), &mut true, frame).unwrap_or_default());
@@ -170,7 +170,7 @@ impl Codex {
         for draft in drafts {
             self.event(native, draft, out);
         }
-        // Its open questions are closed with it.
+        // The open questions of the turn are closed with it.
         let id = turn.id.clone();
         let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && asked.turn == id);
         let asks: Vec<_> = asks.map(|(key, _)| key.clone()).collect();
@@ -183,7 +183,7 @@ impl Codex {
         }
         let Some(ticket) = turn.ticket else { return };
         if turn.starting {
-            // The answer to `turn/start` shows whether this was ours.
+            // The answer to `turn/start` shows whether this turn was the gateway's.
             let early = turn.id.map(|id| (id, end));
             let rest = Turn { ticket: Some(ticket), starting: true, cancel: turn.cancel, early, ..Turn::default() };
             if let Some(thread) = self.state.threads.get_mut(native) {

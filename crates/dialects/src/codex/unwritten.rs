@@ -1,8 +1,8 @@
 //! Conversations in which nobody has written yet: a terminal that was just opened has one.
 //!
-//! `thread/resume` refuses such a thread, since there is nothing on disk that it could read. `thread/read` shows it, and it takes turns. So
-//! its session is opened without being joined, and it is joined when it becomes active: before its first text, because the model is asked
-//! only then.
+//! `thread/resume` refuses such a thread, since there is nothing on disk that it could read. `thread/read` shows it,
+//! and it accepts turns. So its session is opened without being joined, and it is joined when it becomes active: before
+//! its first text, because the model is asked only then.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,11 @@ use super::items::titled;
 use super::{Codex, OpenRequest, Pending, Thread, ThreadHead, TurnHead, text};
 use plexus_protocol::{NativeId, Ticket};
 
-/// Requests to join an active thread, a tick apart: its first message may not be on disk yet. Then it is joined when it is active again.
+/// Maximum number of requests to join an active thread, a tick apart: its first message may not be on disk yet. After
+/// them it is joined when it is active again.
 const JOINS_MAX: u8 = 10;
 
-/// The refusal that a session gets if its thread is not there either.
+/// The refusal that a session gets if its thread cannot be read either.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Refusal {
     code: i64,
@@ -47,7 +48,8 @@ fn is_loaded(status: Option<&RawValue>) -> bool {
 }
 
 impl Codex {
-    /// Returns whether a thread that cannot be resumed may be one in which nobody has written. A server of the gateway's own has no others.
+    /// Returns whether a thread that cannot be resumed may be one in which nobody has written. A server of the
+    /// gateway's own has no such threads.
     pub(super) fn may_be_unwritten(&self, want: &OpenRequest) -> bool {
         let Some((_, known)) = &want.resume else { return false };
         !self.alone && (!known || want.carried.as_ref().is_some_and(|carried| super::checkpoint::is_unwritten(carried)))
@@ -60,7 +62,7 @@ impl Codex {
         self.request(Pending::Unwritten { ticket, want, refusal: error.into() }, "thread/read", &params, out);
     }
 
-    /// The thread was read: opens it without joining it, or refuses it.
+    /// Handles a thread that was read: opens it without joining it, or refuses it.
     pub(super) fn unwritten_read(
         &mut self,
         ticket: u64,
@@ -93,21 +95,21 @@ impl Codex {
         if is_active(head.status) {
             return self.rejoin(&native, out);
         }
-        // A prompt of an earlier gateway would have been written.
+        // A prompt of an earlier gateway process would have been written.
         self.give_up(&native, "the connection to Codex was lost before it accepted the prompt", out);
     }
 
-    /// A session could not be opened.
+    /// Handles a session that could not be opened.
     pub(super) fn not_opened(&mut self, ticket: u64, want: OpenRequest, error: RuntimeError, out: &mut Outbox) {
         if let Some((native, _)) = want.resume {
-            // It may be too new to be joined: it is reported again when it is active.
+            // The thread may be too new to be joined: it is reported again when it is active.
             self.state.found.remove(&native);
         }
         out.events.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
         self.clarify(out);
     }
 
-    /// A thread's status changed: one that nobody had written in is joined now.
+    /// Handles a change of a thread's status: joins a thread in which nobody had written.
     pub(super) fn join_if_active(&mut self, native: &NativeId, status: Option<&RawValue>, out: &mut Outbox) {
         let joining =
             |sent: &super::Sent| matches!(&sent.pending, Pending::Rejoin { native: other } if other == native);
@@ -119,7 +121,7 @@ impl Codex {
         }
     }
 
-    /// A thread was joined for the first time.
+    /// Handles a thread that was joined for the first time.
     pub(super) fn written(
         &mut self,
         native: &NativeId,
@@ -138,24 +140,24 @@ impl Codex {
         }
     }
 
-    /// Returns whether a thread that could not be joined is to be joined a tick later, or when it is active again: nothing of it is lost
-    /// yet.
+    /// Returns whether a thread that could not be joined will be joined a tick later, or when it is active again,
+    /// because no event of it is lost yet.
     pub(super) fn joins_later(&mut self, native: &NativeId) -> bool {
         let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.unwritten) else { return false };
         thread.joins += 1;
         thread.doubted = thread.joins < JOINS_MAX;
-        // A prompt of our own must not wait for ever.
+        // A prompt of the gateway must not wait forever.
         thread.doubted || thread.turn.is_none()
     }
 
-    /// As [`title_of_message`](Self::title_of_message), for the messages of a turn that were missed.
+    /// Makes a title from the messages of a turn that were missed: see [`title_of_message`](Self::title_of_message).
     pub(super) fn title_of_turn(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
         for item in turn.items() {
             self.title_of_message(native, item, &Bytes::copy_from_slice(item.get().as_bytes()), out);
         }
     }
 
-    /// The title that another client's first message gives an untitled thread.
+    /// Makes a title from another client's first message in an untitled thread.
     pub(super) fn title_of_message(&mut self, native: &NativeId, item: &RawValue, frame: &Bytes, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Message<'a> {

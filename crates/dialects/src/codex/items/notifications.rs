@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A message about the server itself: stored under its name.
+/// Stores a message about the server itself under its name.
 pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     #[derive(Serialize)]
     struct Hook<'a> {
@@ -13,7 +13,7 @@ pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
 }
 
-/// A changed title.
+/// Makes the event for a changed title.
 pub(in crate::codex) fn titled(title: Option<String>) -> EventDraft {
     let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
     EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
@@ -38,7 +38,7 @@ pub(super) fn plan(steps: &RawValue) -> EventDraft {
     EventDraft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
 }
 
-/// `tokenUsage` of a thread: of the last model call, and of the whole thread.
+/// The `tokenUsage` of a thread: of the last model call, and of the whole thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenUsage {
@@ -47,7 +47,7 @@ struct TokenUsage {
     model_context_window: Option<u64>,
 }
 
-/// Codex counts the cache's part in the input, and the reasoning in the output.
+/// Numbers of tokens. Codex includes the cache's part in the input, and the reasoning in the output.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tokens {
@@ -108,7 +108,7 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(id)
         {
-            // A helper's work is reported in the thread that it works for.
+            // The work of a helper is reported in the thread that it works for.
             return;
         }
         if let (Some(native), Some(item)) = (&native, params.item) {
@@ -166,7 +166,7 @@ impl Codex {
             if self.alone {
                 return unreadable();
             }
-            // A thread of another client that was not joined.
+            // The thread belongs to another client and was not joined.
             self.resync(native.clone(), out);
             return Some(Vec::new());
         }
@@ -215,7 +215,7 @@ impl Codex {
         Some(match method {
             "item/agentMessage/delta" => items.delta(&id, "", TextRole::Message, &delta),
             "item/plan/delta" => {
-                // Not always the final plan: reported only if no end comes.
+                // The plan may not be final: it is reported only if no end comes.
                 let item = items.item(&id);
                 if !item.done {
                     let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
@@ -232,7 +232,7 @@ impl Codex {
                 items.delta(&id, &part_name("t", index(params.content_index)), TextRole::Thought, &delta)
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
-                // The form in which other ACP agents stream output; the end has all of it.
+                // Other ACP agents stream output in this form; the end has all of it.
                 let meta = serde_json::json!({ "terminal_output": { "terminal_id": id, "data": delta } });
                 items.tool_update(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
             }
@@ -254,7 +254,8 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(native)
         {
-            // Sent to every client; this thread is not open. One that is closed would be loaded again to be opened.
+            // The notification is sent to every client, and this thread is not open. A closed thread would have to be
+            // loaded again to be opened.
             let closed = params.status.is_some_and(|status| status.get().contains("\"notLoaded\""));
             match method {
                 "thread/status/changed" if !closed => self.resync(native.clone(), out),
@@ -286,7 +287,7 @@ impl Codex {
                 vec![titled(text(params.thread_name))]
             }
             "thread/status/changed" => {
-                // Runs and requests report the rest.
+                // The rest is reported by runs and requests.
                 let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
                 let thread = native.and_then(|native| self.state.threads.get(native));
                 let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
@@ -314,7 +315,7 @@ impl Codex {
         })
     }
 
-    /// The model failed. If it is not retried, the turn ends with this message.
+    /// Handles a failure of the model. If it is not retried, the turn ends with this message.
     pub(super) fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<EventDraft>> {
         let message = error_message(params.error?)?;
         let retry = params.will_retry.is_some_and(|retry| retry.get() == "true");
