@@ -17,10 +17,10 @@ use super::programs::{this_program, which};
 
 /// Time between two checks of a starting gateway or agent.
 pub(super) const POLL_EVERY: Duration = Duration::from_millis(50);
-/// Time for an agent to be ready; the gateway's timeout of the handshake is shorter.
+/// Time for an agent to become ready; the gateway's timeout of the handshake is shorter.
 pub(super) const AGENT_START: Duration = Duration::from_secs(150);
 
-/// Variables for an agent.
+/// Options that set variables of an agent.
 #[derive(Debug, Default, Args)]
 pub(super) struct AgentEnvironmentArgs {
     /// A variable for the agent, with a value or with its value in this shell (better for keys); repeatable
@@ -35,7 +35,7 @@ pub(super) struct AgentEnvironmentArgs {
 }
 
 impl AgentEnvironmentArgs {
-    /// An option that was given.
+    /// The first of these options on the command line.
     pub(super) fn given_option(&self) -> Option<&'static str> {
         let options = [
             ("--env", !self.env.is_empty()),
@@ -55,7 +55,7 @@ pub(super) struct AgentChoice<'a> {
     pub(super) environment: &'a AgentEnvironmentArgs,
 }
 
-/// Variables of this shell that match the pattern: `NAME`, or `NAME*` for all with that prefix.
+/// The variables of this shell that match the patterns: `NAME`, or `NAME*` for all with that prefix.
 fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).filter(
         move |(name, _)| {
@@ -79,7 +79,7 @@ fn set_environment(spec: &mut RuntimeSpec, args: &AgentEnvironmentArgs) -> Resul
         }
         spec.pass_env.push(name.clone());
     }
-    // Keys may be in this shell and not in the one that started the gateway.
+    // Keys may be set in this shell but not in the one that started the gateway.
     let own: Vec<_> = variables(&spec.pass_env).collect();
     for (name, value) in own {
         spec.env.entry(name).or_insert(value);
@@ -107,10 +107,11 @@ fn set_environment(spec: &mut RuntimeSpec, args: &AgentEnvironmentArgs) -> Resul
     Ok(())
 }
 
-/// A preset to start as this shell would: with this shell's keys, and its `PATH` if the program is there. The gateway checks whether the program is installed, since it may find it where this shell does not.
+/// Makes a preset that starts as in this shell: with this shell's keys, and with its `PATH` if it contains the program. The gateway checks
+/// whether the program is installed, since it may find it where this shell does not.
 ///
 /// # Errors
-/// There is no such preset.
+/// There is no preset of this name.
 pub(super) fn preset_start(name: &str) -> anyhow::Result<StartRuntime> {
     let environment = AgentEnvironmentArgs::default();
     let choice = AgentChoice { preset: Some(name), dialect: None, command: &[], cwd: None, environment: &environment };
@@ -126,7 +127,7 @@ pub(super) fn preset_start(name: &str) -> anyhow::Result<StartRuntime> {
     Ok(StartRuntime { preset: Some(name.to_owned()), env, auth_method, ..StartRuntime::default() })
 }
 
-/// The runtime to start, with the program's name as it was given.
+/// The runtime to start, with the program's name as on the command line.
 fn declared_spec(choice: &AgentChoice<'_>) -> anyhow::Result<RuntimeSpec> {
     let cwd = match choice.cwd {
         Some(dir) => dir.canonicalize().map_err(|error| {
@@ -143,7 +144,7 @@ fn declared_spec(choice: &AgentChoice<'_>) -> anyhow::Result<RuntimeSpec> {
             let dialect = choice.dialect.unwrap_or_default();
             let connect = Connect::Command(choice.command.to_vec());
             let program = choice.command.first().map_or("", String::as_str);
-            // A known agent given by its command gets the keys of its preset.
+            // A known agent that is named by its command gets the keys of its preset.
             let (pass_env, auth_method) = presets::keys_of(program, |var| std::env::var(var).ok());
             RuntimeSpec {
                 pass_env,
@@ -194,8 +195,8 @@ pub(super) fn runtime_spec(choice: &AgentChoice<'_>) -> anyhow::Result<RuntimeSp
     Ok(spec)
 }
 
-/// Returns the result of opening a session. If opening failed, removes the runtime that was started for it, which would run on and take a
-/// name, unless somebody else has opened a session in it.
+/// Returns the result of opening a session. If opening failed, removes the runtime that was started for it, which would otherwise keep
+/// running and occupy a name, unless another client has opened a session in it.
 pub(super) async fn keep_if_opened<T>(
     client: &Client,
     started: Option<&RuntimeId>,
@@ -204,7 +205,7 @@ pub(super) async fn keep_if_opened<T>(
     if let (Err(_), Some(id)) = (&result, started)
         && client.sessions().await.is_ok_and(|all| all.iter().all(|session| session.runtime_id != *id))
     {
-        // It may be gone already.
+        // The runtime may have been removed already.
         let _ = client.run(calls::stop_runtime(id), "removing the agent").await;
     }
     result

@@ -4,8 +4,8 @@ use reqwest::Url;
 
 use super::home::Home;
 
-/// Opens the browser at `url`, signed in by `code`; false if there is no browser. Since every user can see a program's
-/// arguments, the browser gets the path of a private page that has the code.
+/// Opens the browser at `url`, signed in by `code`; returns `false` if there is no browser. Since every user can see a program's arguments,
+/// the browser gets the path of a private page that contains the code.
 pub(crate) fn open_browser(home: &Home, url: &str, code: &str) -> bool {
     let display = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]

@@ -1,12 +1,12 @@
-//! The text of a request for `requests`, `tail` and `run`. Pure. Text of agents is sanitized, and nothing that must be read
-//! before an answer is cut.
+//! The text of a request for `requests`, `tail` and `run`. Pure. Text of agents is sanitized, and text that must be read before an answer
+//! is never truncated.
 
 use plexus_protocol::answers::{Answerer, actions};
 use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
 
 use super::output::{Paint, clean, line, wire_name};
 
-/// Longest name, identifier or label, in characters.
+/// Maximum length of a name, an identifier or a label, in characters.
 const NAME: usize = 100;
 
 fn risk_label(risk: Risk) -> &'static str {
@@ -17,7 +17,7 @@ fn risk_label(risk: Risk) -> &'static str {
     }
 }
 
-/// A request: who asks, what exactly, and warnings. The caller adds how to answer.
+/// Formats a request: its agent, its complete question, and its warnings. The caller adds how to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let kind = wire_name(request.kind);
     let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), risk_label(request.risk));
@@ -46,14 +46,14 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
     }
     let is_displayed = |message: &str| match questions.is_empty() {
         true => request.display.contains(message),
-        // The display of a form is not shown: its questions are.
+        // A form shows its questions in place of its display.
         false => questions.iter().any(|question| question.text.trim() == message),
     };
     if let Some(message) = request.message.as_ref().filter(|message| !is_displayed(message.trim())) {
         quoted(message, false);
     }
     if !questions.is_empty() {
-        // Only the display has the whole text of a question that was cut.
+        // Only the display has the complete text of a question that was cut.
         if questions.iter().any(cut) {
             quoted(&request.display, false);
         }
@@ -85,7 +85,7 @@ fn cut(question: &Question) -> bool {
     texts.into_iter().any(|text| text.len() >= plexus_protocol::ABOUT_MAX)
 }
 
-/// One question of a form: its name, its text, and the possible answers by number.
+/// Formats one question of a form: its name, its text, and the possible answers by number.
 pub(crate) fn question_card(question: &Question, n: usize, of: usize, paint: Paint) -> String {
     let mut out = String::new();
     let header = question.header.as_ref().map(|header| format!(" · {}", whole(header))).unwrap_or_default();
@@ -102,12 +102,12 @@ pub(crate) fn question_card(question: &Question, n: usize, of: usize, paint: Pai
     out
 }
 
-/// The whole text on one line.
+/// Joins a text in one line, without truncating it.
 fn whole(text: &str) -> String {
     line(text, usize::MAX)
 }
 
-/// A description of the answers that a question takes.
+/// Describes the answers that a question accepts.
 fn accepted_answers(question: &Question) -> String {
     let fits = &question.fits;
     let mut parts: Vec<String> = Vec::new();
@@ -197,12 +197,12 @@ pub(crate) fn answer_command(request: &Request) -> String {
     format!("plexus answer {} {answer}{read} | --deny", request.request_id)
 }
 
-/// The prefix of the digest that names the revision which was read.
+/// The prefix of the digest of the revision that was read.
 pub(crate) fn read_digest(request: &Request) -> &str {
     request.digest.get(..12).unwrap_or(&request.digest)
 }
 
-/// A shell word, quoted where necessary.
+/// A word for a shell, quoted where necessary.
 fn shell_word(id: &str) -> String {
     let id = line(id, usize::MAX);
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/@%+".contains(c));

@@ -24,24 +24,23 @@ use super::failure::{CommandFailure, USAGE};
 use super::home::Home;
 use super::output::clean;
 
-/// The CA's private key, in [`TLS_FOLDER`].
+/// The file of the CA's private key, in [`TLS_FOLDER`].
 const CA_KEY: &str = "ca.key";
 /// Lifetime of the CA, in days: ten years, since phones cannot renew it.
 const CA_DAYS: i32 = 3650;
 /// Lifetime of the server's certificate, in days: phones refuse more than 398, or 825 for a private CA.
 const SERVER_DAYS: i32 = 397;
-/// The gateway's own certificate is renewed this many seconds before it expires: 30 days.
+/// Time before its expiry at which the gateway's own certificate is renewed, in seconds: 30 days.
 const RENEWAL_MARGIN: i64 = 30 * 86_400;
-/// A certificate from elsewhere is warned of this many seconds before it expires: 14 days, since its renewal should be
-/// earlier.
+/// Time before its expiry at which a certificate from elsewhere causes a warning, in seconds: 14 days, since its renewal should be earlier.
 const WARNING_MARGIN: i64 = 14 * 86_400;
-/// Time between two checks of the gateway's own certificate; one from elsewhere is checked once a day. Short, since a machine
-/// that sleeps does not count its sleep.
+/// Time between two checks of the gateway's own certificate; one from elsewhere is checked once a day. It is short, since a sleeping
+/// machine does not count the time of its sleep.
 const CHECK_EVERY: Duration = Duration::from_secs(3600);
-/// Longest DNS name, and longest label of one, in bytes.
+/// Maximum length of a DNS name, and of one label, in bytes.
 const NAME_MAX: (usize, usize) = (253, 63);
 
-/// The names that a person gave, or this machine's own.
+/// The names that the user gave, or this machine's own.
 pub(crate) fn certificate_names(requested: &[String]) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for name in requested {
@@ -65,7 +64,7 @@ pub(crate) fn certificate_names(requested: &[String]) -> anyhow::Result<Vec<Stri
     Ok(names)
 }
 
-/// Creates a CA for these names in this folder, and its certificate for the server.
+/// Creates a CA for these names in a folder, and its certificate for the server.
 pub(crate) fn create_authority(folder: &Path, names: &[String]) -> anyhow::Result<Authority> {
     make_folder(folder)?;
     let mut random = [0; 3];
@@ -81,7 +80,7 @@ pub(crate) fn create_authority(folder: &Path, names: &[String]) -> anyhow::Resul
     sign(folder, &title, names, &key)
 }
 
-/// The SHA-256 of the CA's certificate in this folder, as phones show it.
+/// The SHA-256 of the CA's certificate in a folder, as phones show it.
 pub(crate) fn fingerprint(folder: &Path) -> anyhow::Result<String> {
     let path = folder.join(CA_CERT);
     let cert = CertificateDer::from_pem_file(&path)
@@ -91,7 +90,7 @@ pub(crate) fn fingerprint(folder: &Path) -> anyhow::Result<String> {
     Ok(pairs.join(":"))
 }
 
-/// Makes a new certificate for the same names with the CA in this folder.
+/// Makes a new certificate for the same names with the CA in a folder.
 pub(crate) fn renew_certificate(folder: &Path) -> anyhow::Result<Authority> {
     let Some(authority) = Authority::read(folder) else {
         let fix = "`plexus tls init` creates one";
@@ -103,7 +102,7 @@ pub(crate) fn renew_certificate(folder: &Path) -> anyhow::Result<Authority> {
     sign(folder, &authority.title, &authority.names, &pair)
 }
 
-/// The certificate that a gateway serves with.
+/// The certificate that a gateway uses.
 #[derive(Clone, Debug)]
 pub(crate) enum ServedCertificate {
     /// The certificate of `plexus tls init`, in this folder.
@@ -113,7 +112,7 @@ pub(crate) enum ServedCertificate {
 }
 
 impl ServedCertificate {
-    /// The certificate that the configuration names, or that of a listener that was added.
+    /// The certificate that the configuration names, or that of an added listener.
     pub(crate) fn from_config(config: Option<&config::TlsConfig>, home: &Home) -> Self {
         match config.and_then(|config| config.files.as_ref()) {
             None => Self::Own(home.dir().join(TLS_FOLDER)),
@@ -121,7 +120,7 @@ impl ServedCertificate {
         }
     }
 
-    /// The warning that the certificate expires soon, and the fix. A running gateway renews its own and reports a failure.
+    /// The warning that the certificate expires soon, and the fix. A running gateway renews its own certificate and reports a failure.
     pub(crate) fn expiry_warning(&self, now: Timestamp) -> Option<(String, &'static str)> {
         let (cert, before, fix) = match self {
             Self::Own(folder) => (folder.join(TLS_FILES[0]), RENEWAL_MARGIN, "`plexus tls renew` creates a new one"),
@@ -131,15 +130,14 @@ impl ServedCertificate {
                 "replace the file with a new one: a running gateway starts using it within seconds",
             ),
         };
-        // The listener reports a file that cannot be read.
+        // A file that cannot be read is reported by the listener.
         let until = certificate_end(&cert).ok()?;
         let remaining = until - now.as_second();
         let ends = if remaining > 0 { "ends" } else { "ended" };
         (remaining < before).then(|| (format!("{} {ends} on {}", cert.display(), format_day(until)), fix))
     }
 
-    /// Renews the gateway's own certificate, and warns before one from elsewhere expires, as long as it is polled. Cancellation
-    /// safe.
+    /// Renews the gateway's own certificate, and warns before one from elsewhere expires, while it is polled. Cancellation safe.
     pub(crate) async fn keep_valid(self) -> Infallible {
         loop {
             if let Some((what, fix)) = self.expiry_warning(Timestamp::now()) {
@@ -163,7 +161,7 @@ impl ServedCertificate {
     }
 }
 
-/// A key and a certificate for the server, signed by the CA.
+/// Makes a key and a certificate for the server, signed by the CA.
 fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::Result<Authority> {
     let issuer = Issuer::new(authority_params(title, names), ca);
     let key = KeyPair::generate().context("the server's key")?;
@@ -185,8 +183,8 @@ fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::R
     Ok(authority)
 }
 
-/// The CA. A thief of its key can impersonate this gateway and no other host: its certificates are for servers only, and for
-/// these names and the names below them.
+/// The parameters of the CA. A thief of its key can impersonate this gateway and no other host: its certificates are for servers only, and
+/// for these names and the names below them.
 fn authority_params(title: &str, names: &[String]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = distinguished_name(title);
@@ -204,7 +202,7 @@ const NAME_CONSTRAINTS: &[u64] = &[2, 5, 29, 30];
 /// The host of the mail addresses and URIs that the CA may sign for. It never exists (RFC 2606), so the CA signs for none.
 const NO_HOST: &str = "plexus.invalid";
 
-/// The tags of DER that the constraints consist of; those of names are in RFC 5280, section 4.2.1.6.
+/// The DER tags in the constraints; those of names are in RFC 5280, section 4.2.1.6.
 mod tag {
     pub(super) const SEQUENCE: u8 = 0x30;
     pub(super) const PERMITTED: u8 = 0xa0;
@@ -215,9 +213,9 @@ mod tag {
     pub(super) const ADDRESS: u8 = 0x87;
 }
 
-/// The name constraints as DER, since `rcgen` has none for URIs. A kind of name without a permitted entry is unrestricted, so such a
-/// kind is excluded as a whole; for mail addresses and URIs clients read an excluded entry differently, so one that never exists is
-/// permitted.
+/// The name constraints as DER, since `rcgen` supports none for URIs. A kind of name without a permitted entry is unrestricted, so such a
+/// kind is excluded as a whole; for mail addresses and URIs, clients interpret an excluded entry differently, so a name that never exists
+/// is permitted.
 fn constraints(names: &[String]) -> Vec<u8> {
     let subtree = |kind: u8, base: &[u8]| der(tag::SEQUENCE, &der(kind, base));
     let (mut permitted, mut excluded) = (Vec::new(), Vec::new());
@@ -251,7 +249,7 @@ fn constraints(names: &[String]) -> Vec<u8> {
     der(tag::SEQUENCE, &content)
 }
 
-/// An address and a mask of as many equal bytes: all ones for this address only, zeros for every address.
+/// An address and a mask of equally many bytes: all ones for this address only, zeros for every address.
 fn subnet(address: IpAddr, mask: u8) -> Vec<u8> {
     let mut bytes = match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
@@ -261,7 +259,7 @@ fn subnet(address: IpAddr, mask: u8) -> Vec<u8> {
     bytes
 }
 
-/// A value with its tag and length.
+/// Encodes a value with its tag and length.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length: Vec<u8> = content.len().to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect();
     let mut out = vec![tag];
@@ -299,7 +297,7 @@ pub(crate) fn format_day(second: i64) -> String {
     Timestamp::from_second(second).map(|at| at.to_zoned_datetime(TimeZone::UTC).date().to_string()).unwrap_or_default()
 }
 
-/// Returns true if `name` is a host name of letters, digits, hyphens and dots, or an address.
+/// Returns `true` if `name` is a host name of letters, digits, hyphens and dots, or an address.
 fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -367,7 +365,7 @@ fn profile(title: &str, der: &[u8]) -> String {
     let (inner, outer) = (uuid(0), uuid(1));
     let id = HEXUPPER.encode(&hash[..4]).to_ascii_lowercase();
     let data = BASE64.encode(der);
-    // No name has a character that XML would have to escape: see `is_name`.
+    // No name contains a character that XML would have to escape: see `is_name`.
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

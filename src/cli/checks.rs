@@ -19,11 +19,11 @@ use super::linking::all_linked;
 use super::output::{age, line};
 use super::programs::which;
 
-/// Less free space than this on the state's disk is a failure, in bytes.
+/// Free space on the state's disk below which the check fails, in bytes.
 const FREE_SPACE_MIN: u64 = 64 << 20;
-/// Less free space than this is a warning, in bytes.
+/// Free space below which the check warns, in bytes.
 const FREE_SPACE_LOW: u64 = 1 << 30;
-/// Longest text of a check, in characters.
+/// Maximum length of the text of a check, in characters.
 pub(super) const DETAIL: usize = 500;
 /// The check of Codex's own terminals.
 const CODEX_CHECK: &str = "terminals codex";
@@ -61,7 +61,7 @@ impl Checks {
     }
 }
 
-/// The checks behind `GET /v1/doctor`. Whether the gateway answers is left out, since only another program can check that.
+/// The checks behind `GET /v1/doctor`. They do not include whether the gateway responds, since only another program can check that.
 pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> Doctor {
     Doctor::new(move |runtimes| {
         let (home, exe, file) = (home.clone(), exe.clone(), file.clone());
@@ -163,7 +163,7 @@ impl Checks {
         }
         let found = match &agent.version {
             Some(version) => format!("{found} ({version})"),
-            // Not every agent prints a version; being installed is enough.
+            // Some agents print no version; it is enough that they are installed.
             None => found,
         };
         match &agent.start {
@@ -311,7 +311,7 @@ pub(super) fn check_modes(checks: &mut Checks, dir: &Path) {
     }
 }
 
-/// Longest words of an agent in a line of the report, in bytes.
+/// Maximum length of an agent's text in a line of the report, in bytes.
 const AGENT_TEXT_MAX: usize = 200;
 
 /// Checks the state of a runtime of the gateway.
@@ -388,7 +388,7 @@ async fn check_node(checks: &mut Checks) {
     }
 }
 
-/// `v20.20.2` -> 20.
+/// Parses the major version: `v20.20.2` becomes 20.
 fn major(version: &str) -> Option<u32> {
     version.trim_start_matches('v').split('.').next()?.parse().ok()
 }

@@ -1,5 +1,4 @@
-//! The commands' client: [`plexus_client`] as the local administrator of the gateway of the state folder, with errors as text
-//! for people.
+//! The commands' client: [`plexus_client`] as the local administrator of the gateway of the state folder, with readable error texts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,10 +29,10 @@ pub(crate) struct Response<R> {
     pub(crate) text: String,
 }
 
-/// A whole list of the gateway, and the list as JSON by its name, with the members that only a newer gateway sends.
+/// A complete list of the gateway, and the list as JSON under its name, with the members that only a newer gateway sends.
 pub(crate) struct Listing<T> {
     pub(crate) items: Vec<T>,
-    /// The number of elements that only a newer gateway has.
+    /// The number of elements that only newer versions can read.
     pub(crate) unreadable: usize,
     pub(crate) json: Map<String, Value>,
     ids: HashSet<String>,
@@ -44,7 +43,8 @@ impl<T: DeserializeOwned> Listing<T> {
         Self { items: Vec::new(), unreadable: 0, json: Map::new(), ids: HashSet::new() }
     }
 
-    /// Adds a page: its `items`, and all its lists as `text` has them. An item updated between two pages comes twice; its first state counts.
+    /// Adds a page: its `items`, and all its lists in `text`. An item that was updated between two pages appears twice; its first state
+    /// counts.
     pub(crate) fn add(&mut self, items: KnownItems<T>, text: &str, id: impl Fn(&T) -> &str) -> anyhow::Result<()> {
         self.unreadable += items.unreadable();
         let is_listed = |element: &Value| T::deserialize(element).is_ok_and(|item| self.ids.contains(id(&item)));
@@ -81,7 +81,7 @@ impl Refused {
         Self { error: reply.refusal(), text: reply.text }
     }
 
-    /// A failure with the operation, the reason and the fix as its message.
+    /// Makes a failure with the operation, the reason and the fix as its message.
     pub(crate) fn explain(&self, operation: &str) -> CommandFailure {
         let detail = match self.error.status {
             401 => "the gateway does not accept the token of the state folder",
@@ -111,7 +111,7 @@ pub(crate) fn program() -> String {
     format!("plexus {}", line(&command, 20)).trim_end().to_owned()
 }
 
-/// A failed call, as text for people.
+/// Makes a failure with a readable text from an error of the client.
 pub(crate) fn failure(operation: &str, error: &Error) -> CommandFailure {
     match error {
         Error::Refused(reason) => CommandFailure::new(
@@ -131,8 +131,8 @@ pub(crate) fn failure(operation: &str, error: &Error) -> CommandFailure {
     }
 }
 
-/// Finds the gateway of `home` again before each connection: a restarted gateway may listen on another port, and another
-/// program on the old one.
+/// Finds the gateway of `home` again before each connection: a restarted gateway may listen on another port, and another program may use
+/// the old one.
 fn locate(home: Home) -> LocateGateway {
     Arc::new(move || {
         let home = home.clone();
@@ -163,17 +163,17 @@ impl Client {
         self.running.url.trim_end_matches('/')
     }
 
-    /// Follows a session, or all.
+    /// Follows one session, or all.
     pub(crate) fn follow(&self, session: Option<&SessionId>, start: FollowStart) -> Follow {
         self.gateway.attach(session, start)
     }
 
-    /// Makes a call. `operation` names it in errors.
+    /// Makes a call; `operation` names it in errors.
     pub(crate) async fn run<R: DeserializeOwned>(&self, call: ApiCall<R>, operation: &str) -> anyhow::Result<R> {
         Ok(self.request(call, operation).await?.value)
     }
 
-    /// As [`run`](Self::run), with the text of the response.
+    /// Makes a call like [`run`](Self::run), and also returns the text of the response.
     pub(crate) async fn request<R: DeserializeOwned>(
         &self,
         call: ApiCall<R>,
@@ -182,7 +182,7 @@ impl Client {
         Ok(self.try_request(call, operation).await?.map_err(|refused| refused.explain(operation))?)
     }
 
-    /// As [`request`](Self::request), for callers that handle the refusal.
+    /// Makes a call like [`request`](Self::request), for callers that handle the refusal.
     pub(crate) async fn try_request<R: DeserializeOwned>(
         &self,
         call: ApiCall<R>,
@@ -205,7 +205,7 @@ impl Client {
         Ok(Ok(Response { value, text: reply.text }))
     }
 
-    /// Calls a method of the WebSocket protocol; one that the gateway does not know goes to the session's runtime.
+    /// Calls a method of the WebSocket protocol; one that the gateway does not know is forwarded to the session's runtime.
     pub(crate) async fn call(&self, method: &str, params: &Value) -> Result<(), Error> {
         self.gateway.call_alone(method, params).await.map(drop)
     }
@@ -218,7 +218,7 @@ impl Client {
         }
     }
 
-    /// All sessions with archived ones, the most recently updated first.
+    /// All sessions including archived ones, the most recently updated first.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<Arc<SessionInfo>>> {
         Ok(self.list_sessions("all").await?.items)
     }
@@ -253,7 +253,7 @@ impl Client {
         Ok(all)
     }
 
-    /// The open requests, or also the latest closed ones.
+    /// The open requests; with `closed`, also the latest closed ones.
     pub(crate) async fn requests(&self, closed: bool) -> anyhow::Result<Listing<Arc<Request>>> {
         let state = (!closed).then_some(RequestState::Open);
         let (mut all, mut before) = (Listing::new(), None);
@@ -268,7 +268,7 @@ impl Client {
         }
     }
 
-    /// The session that a person named: by an identifier, a unique prefix, or `last`.
+    /// The session that the user named: by an identifier, a unique prefix, or `last`.
     pub(crate) async fn session(&self, name: &str) -> anyhow::Result<SessionInfo> {
         let sessions = self.sessions().await?;
         if name == "last" {
@@ -290,12 +290,12 @@ impl Client {
     }
 }
 
-/// "; did you mean X?": the known name that `got` most likely misspells; empty if none is near.
+/// "; did you mean X?" with the known name that `got` most likely misspells; empty if none is similar.
 pub(crate) fn did_you_mean<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     nearest(got, known).map(|suggestion| format!("; did you mean {suggestion}?")).unwrap_or_default()
 }
 
-/// The same for an item that was meant by its title.
+/// A suggestion like [`did_you_mean`], with the item of the most similar title.
 fn similar_title<T>(all: &[T], name: &str, id: impl Fn(&T) -> &str, title: impl Fn(&T) -> String) -> String {
     let query = name.to_lowercase();
     let titles: Vec<String> = all.iter().map(|item| title(item).to_lowercase()).collect();
@@ -308,7 +308,7 @@ fn similar_title<T>(all: &[T], name: &str, id: impl Fn(&T) -> &str, title: impl 
     }
 }
 
-/// The item whose identifier is `meant` or begins with it.
+/// The item whose identifier is `name` or begins with it.
 pub(crate) fn choose<T>(all: Vec<T>, name: &str, id: impl Fn(&T) -> &str, noun: &str, fix: &str) -> anyhow::Result<T> {
     if let Some(at) = all.iter().position(|item| id(item) == name) {
         return all.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone"));

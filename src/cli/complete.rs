@@ -9,11 +9,11 @@ use plexus::runtimes::{dialects, presets};
 use super::client::Client;
 use super::output::line;
 
-/// Time for the gateway to answer; after that a shell completes nothing.
+/// Time for the gateway to respond; after it, a shell completes nothing.
 const GATEWAY_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Most values offered; a longer list is no help.
+/// Maximum number of values offered; a longer list does not help.
 const CANDIDATES_MAX: usize = 200;
-/// Longest description of a value, in characters.
+/// Maximum length of a value's description, in characters.
 const DESCRIPTION_MAX: usize = 60;
 
 fn candidate(value: impl Into<OsString>, about: &str) -> CompletionCandidate {
@@ -21,7 +21,7 @@ fn candidate(value: impl Into<OsString>, about: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help((!about.is_empty()).then(|| about.into()))
 }
 
-/// Queries the running gateway; the default value if there is none, or if it does not answer in time.
+/// Queries the running gateway; returns the default value if there is none, or if it does not respond in time.
 fn query_gateway<T: Default>(query: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> T {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return T::default() };
     let answer = runtime.block_on(async {

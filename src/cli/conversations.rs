@@ -8,11 +8,11 @@ use super::client::{Client, Listing, Response};
 use super::failure::{CommandFailure, USAGE};
 use super::output::line;
 
-/// Most conversations listed; a runtime may have any number.
+/// Maximum number of conversations listed; a runtime may have any number.
 pub(super) const LISTED_MAX: usize = 2000;
 
-/// The conversation to continue: the newest with all of the words, one in the folder before others; without words, the newest
-/// in the folder. If an agent reports no folders or times, its own order counts.
+/// The conversation to continue: the newest one with all of the words, with those in the folder before others; without words, the newest
+/// one in the folder. If an agent reports no folders or times, its own order counts.
 pub(super) fn newest(
     all: Vec<ResumableConversation>,
     folder: &str,
@@ -30,7 +30,7 @@ pub(super) fn newest(
     let matching = all
         .into_iter()
         .filter(|conversation| has_all(conversation) && (search.is_some() || is_in_folder(conversation)));
-    // Of equals, the first.
+    // Among equals, the first one is chosen.
     matching.reduce(|best, conversation| {
         if (is_in_folder(&conversation), conversation.updated_at) > (is_in_folder(&best), best.updated_at) {
             conversation

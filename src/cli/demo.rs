@@ -1,10 +1,10 @@
 //! `plexus agent demo`: a scripted ACP agent on stdio.
 //!
-//! Newline-delimited JSON-RPC 2.0 as ACP version 1 has it. The prompt's text is the script (see
-//! [`TOUR`](agent::TOUR) and `docs/demo-agent.md`); nothing is ever run or written to disk.
+//! It speaks newline-delimited JSON-RPC 2.0, as in ACP version 1. The prompt's text is the script (see [`TOUR`](agent::TOUR) and
+//! `docs/demo-agent.md`); nothing is ever run or written to disk.
 //!
-//! The main thread reads stdin and never waits for a prompt; each prompt has a thread; one thread
-//! writes stdout. The program depends on nothing of Plexus, so that it is a fair test of it.
+//! The main thread reads stdin and never waits for a prompt; each prompt has a thread; one thread writes stdout. The program uses no code
+//! of Plexus, so that it is an independent test of it.
 #![expect(
     clippy::disallowed_methods,
     reason = "the demo agent is a program of its own, and crashing is one of its tricks"
@@ -25,7 +25,7 @@ use agent::{
 };
 use stage::Stage;
 
-/// The longest line accepted on stdin, in bytes. A longer one is skipped and answered with -32600.
+/// Maximum length of a line on stdin, in bytes. A longer one is skipped and answered with -32600.
 const MAX_INPUT_LINE: usize = 64 << 20;
 
 const PARSE_ERROR: i32 = -32700;
@@ -82,7 +82,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 struct Incoming<'a> {
     #[serde(default)]
     jsonrpc: Option<Value>,
-    /// Absent (a notification) and null (a request, if an odd one) differ.
+    /// `None` for a notification; null, though unusual, is the identifier of a request.
     #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     #[serde(default)]
@@ -132,7 +132,7 @@ fn params<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<T, Failur
 
 // ---- the agent ---------------------------------------------------------------------------------
 
-/// The agent as its client sees it: messages in, responses out.
+/// The agent as its client sees it: incoming messages, outgoing responses.
 struct Server {
     agent: Arc<Agent>,
 }
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Handles all requests but prompts: the result, and notifications to send after it.
+    /// Handles all requests but prompts: returns the result, and notifications to send after it.
     fn request(&self, method: &str, raw: Option<&RawValue>) -> Result<(Value, Vec<Value>), Failure> {
         let mut state = lock(&self.agent.state);
         match method {
@@ -262,7 +262,7 @@ impl Server {
             if lock(&stage.turn.state).tells {
                 response["usage"] = stage.tokens(text.len() as u64, before);
             }
-            // The turn ends first: the client may prompt again as soon as it reads the response.
+            // The turn ends first: the client may prompt again as soon as it has read the response.
             stage.with_session(|session| session.turn = None);
             stage.agent.answer(&id, &response);
         };
@@ -287,7 +287,7 @@ impl Server {
     fn answered(&self, id: &Value, result: Option<Value>, error: Option<Value>) {
         let asked = id.as_u64().and_then(|n| Some((n, lock(&self.agent.state).asked.remove(&n)?)));
         let Some((n, turn)) = asked else {
-            // A second answer to a request ends here too.
+            // A second answer to a request is also rejected here.
             return note(&format!("response to unknown request {id}"));
         };
         let decision = match (result, error) {

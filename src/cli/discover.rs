@@ -1,7 +1,6 @@
-//! Finds what can be attached: agents on PATH, servers named by the user or an agent, holders of an earlier gateway.
+//! Finds everything that can be attached: agents on PATH, servers named by the user or an agent, holders of an earlier gateway.
 //!
-//! No port is probed unless the configuration or the user's environment names it. A server on an unannounced port is not
-//! found.
+//! No port is probed unless the configuration or the user's environment names it. A server on an unannounced port is not found.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,17 +23,17 @@ use super::home::CONFIG_FILE;
 use super::output::{age, line};
 use super::programs::which;
 
-/// Time for a program to print its version; a slower one is ended, with what it started. Those that run on Node.js take some
-/// seconds where the machine is busy.
+/// Time for a program to print its version; a slower one is killed with its process group. Programs on Node.js take some seconds on a busy
+/// machine.
 pub(super) const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time for a program to print its version where it is linked only by that; a slower one is ended, with what it started, and refused. On a
-/// busy machine or from a cold disk programs take longer than [`VERSION`].
+/// Time for a program to print its version if only the version permits linking it; a slower one is killed with its process group, and
+/// refused. On a busy machine or from a cold disk, programs take longer than [`VERSION_TIMEOUT`].
 pub(super) const LINK_VERSION_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time for an agent to finish its handshake; a slower one is stopped and reported.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time to connect to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest line of a problem, in characters.
+/// Maximum length of a line of a problem, in characters.
 const PROBLEM_MAX: usize = 300;
 
 /// An agent that the gateway knows how to start.
@@ -45,7 +44,7 @@ pub(super) struct Agent {
     pub(super) program: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<PathBuf>,
-    /// The version that the program printed, if it was asked and printed one.
+    /// The version that the program printed, if it was requested and printed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
     /// The reason why the program cannot run: it failed to report its version, or only a file that is not executable has its name.
@@ -63,7 +62,7 @@ pub(super) struct Agent {
 pub(super) struct StartProbe {
     pub(super) ok: bool,
     pub(super) ms: u64,
-    /// The agent's own name and version, or why it does not start.
+    /// The agent's own name and version, or the reason why it does not start.
     #[serde(rename = "said")]
     pub(super) message: String,
 }
@@ -77,7 +76,7 @@ pub(super) struct Server {
     pub(super) at: String,
     /// The source of the address: the file, or the environment.
     pub(super) from: String,
-    /// A program listens at the address.
+    /// `true` if a program listens at the address.
     pub(super) listens: bool,
     /// The reason why the server cannot be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,14 +103,14 @@ pub(super) struct Holder {
 pub(super) enum HolderState {
     /// The holder runs with its runtime.
     Running,
-    /// The runtime has ended; its last output is kept.
+    /// The runtime has ended; its last output is stored.
     Ended,
-    /// No holder listens: only its file is left.
+    /// No holder listens: only its file remains.
     Stale,
 }
 
 impl Holder {
-    /// The state as text: "held by process 12 for 3 min".
+    /// Formats the state as text: "held by process 12 for 3 min".
     pub(super) fn description(&self) -> String {
         let since = age(self.since);
         match (self.state, self.pid) {
@@ -125,9 +124,9 @@ impl Holder {
 
 // === agents ===
 
-/// Every preset, installed or not, with its version; with `start`, also whether it starts.
+/// Checks every preset, installed or not: its version; with `start`, also whether it starts.
 pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
-    // All at once: some take seconds.
+    // All run at once, since some take seconds.
     let versions = presets::presets().iter().map(|preset| async {
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
         let Connect::Command(command) = &spec.connect else { return None };
@@ -169,18 +168,18 @@ fn not_executable(program: &str) -> Option<PathBuf> {
 /// The reason why a program did not report its version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum VersionProblem {
-    /// The system does not start it: it is no program, or its interpreter is missing.
+    /// The system could not start it: it is not a program, or its interpreter is missing.
     NotStarted(String),
     /// The program printed nothing and failed, with this exit code, or by a signal.
     Failed(Option<i32>),
     /// The program printed nothing.
     Silent,
-    /// The program was ended after this time.
+    /// The program was killed after this time.
     Slow(Duration),
 }
 
 impl VersionProblem {
-    /// Returns true if the program cannot run at all. Not every program knows `--version`, and some take long where the machine is busy.
+    /// Returns `true` if the program cannot run at all. Some programs do not know `--version`, and some take long on a busy machine.
     fn is_broken(&self) -> bool {
         // 126 and 127: a shell script whose program cannot be started.
         matches!(self, Self::NotStarted(_) | Self::Failed(None | Some(126 | 127)))
@@ -199,12 +198,12 @@ impl std::fmt::Display for VersionProblem {
     }
 }
 
-/// The first line that `PROGRAM ARGS` prints; else why, as text.
+/// The first line that `PROGRAM ARGS` prints; otherwise the reason, as text.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
     probe(program, args, VERSION_TIMEOUT).await.map_err(|reason| reason.to_string())
 }
 
-/// The first line that `PROGRAM --version` prints, which may take as long as `time`.
+/// The first line that `PROGRAM --version` prints within `time`.
 pub(super) async fn version_within(program: &Path, time: Duration) -> Result<String, UnknownVersion> {
     probe(program, &["--version"], time).await.map_err(|reason| match reason {
         VersionProblem::Slow(time) => UnknownVersion::Slow(time),
@@ -212,14 +211,14 @@ pub(super) async fn version_within(program: &Path, time: Duration) -> Result<Str
     })
 }
 
-/// The first line that `PROGRAM ARGS` prints. A program that takes longer than `time` is ended.
+/// The first line that `PROGRAM ARGS` prints. A program that takes longer than `time` is killed.
 async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, VersionProblem> {
     let mut command = tokio::process::Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    // Else Gemini CLI starts itself a second time, to get more memory.
+    // Without it, Gemini CLI starts itself a second time, to get more memory.
     command.env("GEMINI_CLI_NO_RELAUNCH", "true");
     let child = command.process_group(0).spawn().map_err(|reason| {
-        // The system says of both that there is no such file.
+        // The system reports "no such file" in both cases.
         let missing = reason.kind() == std::io::ErrorKind::NotFound && program.is_file();
         VersionProblem::NotStarted(if missing { "its interpreter is missing".into() } else { reason.to_string() })
     })?;
@@ -236,18 +235,18 @@ async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, 
         }
         Ok(Err(reason)) => Err(VersionProblem::NotStarted(reason.to_string())),
         Err(_) => {
-            // What it started would run on.
+            // Its child processes would keep running.
             let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
             Err(VersionProblem::Slow(time))
         }
     }
 }
 
-/// Starts a runtime as the gateway would, up to the end of its handshake, and ends it with all its processes. It opens no
-/// session and calls no model.
+/// Starts a runtime as the gateway would, up to the end of its handshake, and ends it with all its processes. It opens no session and calls
+/// no model.
 async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
     let start_time = std::time::Instant::now();
-    // A separate folder of holders: a gateway that starts in the meantime must not take these over.
+    // The holders are in a separate folder: a gateway that starts in the meantime must not take them over.
     let holders = home.join(format!("doctor-{}", std::process::id()));
     let settings =
         RuntimeSettings { handshake: START_TIMEOUT, ..RuntimeSettings::new(exe.to_owned(), holders.clone()) };
@@ -271,14 +270,14 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
                 }
             };
             link.stop();
-            // Closed when its driver has ended.
+            // The channel closes when its driver has ended.
             while info.changed().await.is_ok() {}
             outcome
         }
     };
     let ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     runtimes.shutdown().await;
-    // A killed holder leaves its socket.
+    // A killed holder leaves its socket behind.
     let _ = std::fs::remove_dir_all(&holders);
     StartProbe { ok, ms, message: line(&message, PROBLEM_MAX) }
 }
@@ -288,7 +287,7 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
 /// The configuration that `plexus serve` would read, if there is one.
 ///
 /// # Errors
-/// The mistakes, each with place and fix.
+/// The mistakes, each with its place and fix.
 pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<Option<(PathBuf, Config)>, String> {
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
@@ -352,7 +351,7 @@ pub(super) async fn servers(
     all
 }
 
-/// The variable with the port on which a Gemini UI takes prompts.
+/// The variable with the port on which a Gemini UI accepts prompts.
 const REMOTE_PORT: &str = "GEMINI_CLI_REMOTE_PORT";
 
 async fn server(name: String, dialect: String, at: String, from: String) -> Server {
@@ -373,7 +372,7 @@ async fn server(name: String, dialect: String, at: String, from: String) -> Serv
     Server { name, dialect, at, from, listens: problem.is_none(), problem, fix, start: None }
 }
 
-/// An address that can be connected to.
+/// An address to which a connection is possible.
 #[derive(Debug, PartialEq, Eq)]
 enum Address {
     Tcp(String, u16),
@@ -434,19 +433,19 @@ impl Address {
 pub(super) enum CodexTerminals {
     /// The configuration turns it off.
     Off,
-    /// There is no home folder, so no path.
+    /// There is no home folder, and so no path.
     NoHome,
-    /// Nothing is at the path.
+    /// The path does not exist.
     Absent(PathBuf),
-    /// A socket is there that is not connected to.
+    /// The path is a socket to which the gateway does not connect.
     Unsafe(UnsafeSocket),
-    /// A socket is there, and nobody listens.
+    /// The path is a socket on which no program listens.
     Silent(PathBuf),
-    /// A daemon runs and no gateway does.
+    /// A daemon is running, but no gateway.
     NoGateway(PathBuf),
-    /// A daemon runs that the gateway is not attached to, and why, if it tries to.
+    /// A daemon is running that the gateway is not attached to; the reason, if the gateway tries to attach.
     NotAttached(PathBuf, Option<String>),
-    /// A daemon runs, and the gateway is attached.
+    /// A daemon is running, and the gateway is attached.
     Attached {
         socket: PathBuf,
         /// The daemon's name and version, as it reports them.
@@ -505,7 +504,7 @@ impl CodexTerminals {
     }
 }
 
-/// Finds the daemon that Codex's own terminals share. `runtimes` are those of the gateway, if one runs.
+/// Finds the daemon that Codex's own terminals share. `runtimes` are those of the gateway, if one is running.
 pub(super) async fn codex_terminals(
     native: NativeConfig,
     runtimes: Option<&[Arc<RuntimeInfo>]>,
@@ -541,12 +540,12 @@ pub(super) async fn codex_terminals(
 
 // === holders ===
 
-/// The holders in the folder, by name. Connecting without a message does not take a holder over.
+/// The holders in the folder, by name. A connection without a message does not take over a holder.
 pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
-        // `RUNTIME.abcdefgh.sock`, and `.end` for a holder that ended.
+        // The names are `RUNTIME.abcdefgh.sock`, and `.end` for a holder that ended.
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let mut parts = name.rsplitn(3, '.');
         let (kind, _, Some(runtime_id)) = (parts.next(), parts.next(), parts.next()) else { continue };
@@ -558,7 +557,7 @@ pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
             Some("sock") => match tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::UnixStream::connect(&path)).await {
                 Ok(Ok(stream)) => (HolderState::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
                 Ok(Err(_)) => (HolderState::Stale, None),
-                // The holder runs but is slow.
+                // The holder is running, but slow.
                 Err(_) => (HolderState::Running, None),
             },
             Some("end") => (HolderState::Ended, None),

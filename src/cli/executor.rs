@@ -2,9 +2,9 @@
 
 use super::failure::CommandResult;
 
-/// One worker for every two cores, and at least two if there are two cores. The path of an event is short; waking a sleeping
-/// worker for it costs more than it saves (measured in docs/performance.md), and the log's writer and the agents need cores
-/// too. With a single worker, one busy client would delay all others.
+/// The number of worker threads: one for every two cores, and at least two if there are two cores. The path of an event is short; waking a
+/// sleeping worker for it costs more than it saves (measured in docs/performance.md), and the log's writer and the agents need cores too.
+/// With a single worker, one busy client would delay all others.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).max(cores.get().min(2)))
 }

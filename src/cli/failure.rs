@@ -45,7 +45,7 @@ impl std::error::Error for CommandFailure {}
 /// The result of a command: an exit code, or an error to print.
 pub(crate) type CommandResult = anyhow::Result<u8>;
 
-/// Prints an error and returns the exit code. A reader that left (a closed pipe) is no error.
+/// Prints an error and returns the exit code. A closed pipe on stdout is not an error.
 pub(crate) fn exit_code(result: CommandResult) -> u8 {
     let error = match result {
         Ok(code) => return code,

@@ -22,14 +22,14 @@ use super::requests::{AnswerOutcome, send_answer, whole_request};
 use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_typed_line};
 use super::view::{View, outcome_text};
 
-/// A line that comes sooner after a card appeared was typed for something else, and answers nothing.
+/// Time after a card appeared in which typed lines have no effect, since they were typed for an earlier prompt.
 const ARMING: Duration = Duration::from_millis(500);
-/// Lines typed ahead; more wait in the terminal.
+/// Maximum number of lines typed ahead; further ones wait in the terminal.
 const LINES: usize = 16;
-/// Longest label of an option, in characters.
+/// Maximum length of an option's label, in characters.
 const LABEL: usize = 100;
 
-/// Hides typed text in the terminal until dropped: for secrets.
+/// Hides typed text in the terminal until dropped, for secrets.
 struct HiddenInput(rustix::termios::Termios);
 
 impl HiddenInput {
@@ -54,17 +54,17 @@ struct FollowSession {
     session: SessionId,
     paint: Paint,
     view: View,
-    /// Stdin is a terminal, so a person can answer.
+    /// `true` if stdin is a terminal, so that the user can answer.
     interactive: bool,
     open: VecDeque<Request>,
-    /// Progress of the answer to the request that is shown.
+    /// The progress of the answer to the displayed request.
     answer_step: AnswerStep,
     shown_at: Option<Instant>,
-    /// Set while the request that is shown asks for a secret.
+    /// `Some` while the displayed request asks for a secret.
     hidden: Option<HiddenInput>,
-    /// Running and queued runs of all clients.
+    /// The running and queued runs of all clients.
     runs: Vec<String>,
-    /// Runs of prompts typed here: their prompt is not printed again, and their end is waited for.
+    /// The runs of prompts typed here: their prompts are not printed again, and the command waits for their end.
     own_runs: BTreeMap<String, Option<bool>>,
     cancelling: bool,
     prompt_shown: bool,
@@ -82,7 +82,7 @@ pub(super) async fn follow_opened(client: Client, session: SessionInfo, prompt: 
     follow_session(client, id, prompt).await
 }
 
-/// Follows a session until the user leaves, or (without a terminal) until the prompt is done.
+/// Follows a session until the user leaves, or (without a terminal) until the prompt has been processed.
 pub(crate) async fn follow_session(client: Client, session: SessionId, first: Option<String>) -> CommandResult {
     let interactive = std::io::stdin().is_terminal();
     let paint = Paint::stdout();
@@ -163,7 +163,7 @@ async fn next_line(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String>
     }
 }
 
-/// Lines of stdin, read by a thread that the program does not wait for at its end.
+/// Reads lines of stdin in a thread that the program does not wait for at its end.
 fn read_lines() -> std::io::Result<mpsc::Receiver<String>> {
     let (tx, rx) = mpsc::channel(LINES);
     std::thread::Builder::new().name("stdin".into()).spawn(move || {
@@ -194,7 +194,7 @@ impl FollowSession {
         }
         let mut text = String::new();
         if self.prompt_shown {
-            // Overwrites the prompt sign; a half typed line stays in the terminal's buffer.
+            // Overwrites the prompt sign; a half-typed line stays in the terminal's buffer.
             text.push_str(if self.paint.is_on() { "\r\x1b[K" } else { "\n" });
         }
         if shows_prompt {
@@ -265,7 +265,7 @@ impl FollowSession {
                     self.ended = true;
                 }
             }
-            // Sent only to clients that ask for the latest events.
+            // The gateway sends these only to clients that follow the latest events.
             ClientEvent::Older | ClientEvent::Runtime(_) | ClientEvent::RuntimeGone(_) | ClientEvent::Presence(_) => {}
             ClientEvent::Event(envelope) => self.event(&envelope).await?,
         }
@@ -295,7 +295,7 @@ impl FollowSession {
                 }
                 return Ok(());
             }
-            // A prompt typed here is on the screen already.
+            // A prompt that was typed here is already on the screen.
             Some(Kind::UserMessageChunk) if self.interactive && self.own_runs.contains_key(run) => return Ok(()),
             Some(Kind::RunStarted) => self.run_began(run),
             Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.run_began(run),
@@ -318,14 +318,14 @@ impl FollowSession {
         }
     }
 
-    /// Discards typed input, since the request to answer is another one or has changed.
+    /// Discards typed input, since the request to answer has changed or is another one.
     fn reset_input(&mut self) {
         self.shown_at = None;
         self.hidden = None;
         self.answer_step = AnswerStep::default();
     }
 
-    /// Handles a request that opened or changed. A truncated one is fetched whole before it is shown.
+    /// Handles a request that was opened or changed. A truncated one is fetched completely before it is shown.
     async fn request_opened(&mut self, mut request: Request) {
         if request.state != RequestState::Open || request.session_id != self.session {
             return;
@@ -339,7 +339,7 @@ impl FollowSession {
                 Ok(whole) if whole.value.state == RequestState::Open => request = whole.value,
                 // Another event reports its end.
                 Ok(_) => return,
-                // The truncated request is shown; allowing it will be refused.
+                // The truncated request is shown; an approval of it will be refused.
                 Err(error) => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             }
         }
@@ -390,7 +390,7 @@ impl FollowSession {
     }
 
     async fn handle_line(&mut self, text: &str) -> anyhow::Result<()> {
-        // The terminal has moved to the next line by itself.
+        // The terminal has already moved to the next line.
         self.prompt_shown = false;
         let trimmed = text.trim();
         if !self.interactive {

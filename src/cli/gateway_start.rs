@@ -11,14 +11,14 @@ use super::home::{GatewayState, Home};
 use super::output::print;
 use super::programs::this_program;
 
-/// Time for a newly started gateway to answer.
+/// Time for a newly started gateway to respond.
 const GATEWAY_START: Duration = Duration::from_secs(20);
-/// Lines of a failed gateway's log that are shown.
+/// Number of lines of a failed gateway's log in the error.
 const LOG_LINES: usize = 10;
 /// Time between two checks of a starting gateway.
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
-/// The running gateway, or a newly started one.
+/// Returns a client of the running gateway, or of a newly started one.
 pub(super) async fn running_or_started() -> anyhow::Result<Client> {
     let home = Home::find()?;
     if let GatewayState::Up(running) = home.gateway().await? {

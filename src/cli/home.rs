@@ -1,4 +1,4 @@
-//! The state folder, and how a command finds its gateway.
+//! The state folder, and the way in which a command finds its gateway.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
 
-/// The configuration's name in the state folder, used when none is given.
+/// The name of the configuration in the state folder, which is used by default.
 pub(crate) const CONFIG_FILE: &str = "plexus.toml";
-/// Time for the gateway to answer the health check; a slower one is reported as not answering.
+/// Time for the gateway to respond to the health check; a slower one is reported as not responding.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Most bytes of a response that are read for the proof in it.
+/// Maximum number of bytes of a response that are read for its proof.
 const RESPONSE_MAX: usize = 256;
 
 /// The state folder.
@@ -98,8 +98,8 @@ impl Home {
         }
     }
 
-    /// Finds the gateway by its file, its process, and its proof that it wrote the file. All commands find it here, so none sends
-    /// a token to another program on the port.
+    /// Finds the gateway by its file, its process, and its proof that it wrote the file. All commands find it with this function, so none
+    /// sends a token to another program on the port.
     pub(crate) async fn gateway(&self) -> anyhow::Result<GatewayState> {
         let file = self.dir.join("gateway.json");
         let text = match std::fs::read(&file) {
@@ -158,7 +158,7 @@ impl Home {
     }
 }
 
-/// The beginning of a response, which may be endless if another program answers.
+/// Reads the beginning of a response, which may be endless if another program responds.
 async fn read_start(mut answer: reqwest::Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < RESPONSE_MAX
@@ -194,13 +194,13 @@ mod tests {
         let file = dir.path().join("gateway.json");
         std::fs::write(&file, "{").unwrap();
         assert!(down_reason(home.gateway().await.unwrap()).contains("damaged"));
-        // A process that is gone: one of ours that has ended and was reaped.
+        // A process that does not exist: a child that has ended and was reaped.
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:1","pid":{pid}}}"#)).unwrap();
         assert!(down_reason(home.gateway().await.unwrap()).contains("is gone"));
-        // A process that lives, and a port where nobody listens.
+        // A live process, and a port on which nothing listens.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let own = std::process::id();
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:{port}","pid":{own}}}"#)).unwrap();

@@ -1,4 +1,4 @@
-//! Lines that a person types.
+//! Lines that the user types.
 
 use std::io::BufRead as _;
 

@@ -1,4 +1,4 @@
-//! Agents whose own terminals are seen: which are linked, and what linking would change.
+//! The agents whose own terminals can be linked: which of them are, and the changes that linking would make.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::failure::CommandFailure;
 use super::home::Home;
 use super::programs::{this_program, which};
 
-/// The editor of agents' settings. The home folder is that of the person's environment, as for the agents.
+/// Makes the editor of agents' settings. The home folder is that of the user's environment, as for the agents.
 pub(super) fn linker(home: &Home) -> anyhow::Result<Linker> {
     let user_home = etcetera::home_dir().map_err(|error| {
         CommandFailure::plain(format!("no home folder ({error}): set HOME to a folder that belongs to you"))
@@ -26,8 +26,8 @@ pub(super) fn linker(home: &Home) -> anyhow::Result<Linker> {
     Ok(Linker::new(&user_home, home.dir(), &program, |name| std::env::var(name).ok())?)
 }
 
-/// The path by which this program is found after an upgrade too: a package's own folder is often named after its version, and
-/// PATH has a link to it.
+/// A path of this program that stays valid after an upgrade: a package's own folder is often named after its version, and PATH has a link
+/// to it.
 fn stable_path(exe: PathBuf) -> PathBuf {
     let (Ok(real), Some(name)) = (exe.canonicalize(), exe.file_name()) else { return exe };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -36,7 +36,7 @@ fn stable_path(exe: PathBuf) -> PathBuf {
     links.next().unwrap_or(exe)
 }
 
-/// The link of each agent. `known` are agents whose versions were read already, `runtimes` those of the running gateway.
+/// The link of each agent. `known` are agents whose versions have been read, `runtimes` those of the running gateway.
 pub(super) async fn all_linked(
     home: &Home,
     known: &[Agent],
@@ -94,7 +94,7 @@ async fn agent_link(
     }
 }
 
-/// The changes of a plan.
+/// The changes of a plan, as shown to the user.
 fn offer(plan: &LinkPlan, linker: &Linker) -> LinkOffer {
     LinkOffer {
         files: plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
@@ -128,7 +128,7 @@ pub(super) fn for_gateway(home: Home) -> Linking {
     )
 }
 
-/// Applies the plan that was shown, unless the plan has changed.
+/// Applies the plan that the user saw, unless it has changed.
 async fn change(home: &Home, agent: &str, request: &LinkChange) -> Result<(), LinkRefusal> {
     let refused = |reason: &dyn std::fmt::Display| LinkRefusal::Refused(reason.to_string());
     let agent = linked_agent(agent).ok_or(LinkRefusal::NoAgent)?;

@@ -1,13 +1,12 @@
-//! The gateway's log in a rotated file, where nothing else rotates it: under launchd, and for a gateway started by
-//! `plexus run`.
+//! The gateway's log in a rotated file, where no other program rotates it: under launchd, and for a gateway started by `plexus run`.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A log longer than this many bytes is rotated.
+/// Size above which a log is rotated, in bytes.
 const LOG_MAX: u64 = 8 << 20;
-/// Rotated logs that are kept; `FILE.1` is the newest.
+/// Number of rotated logs that are kept; `FILE.1` is the newest.
 const LOGS_KEPT: u32 = 3;
 
 /// The log file. It is stderr as well, so that panics and messages of libraries are in it too.
@@ -33,7 +32,7 @@ impl LogFile {
 
     fn rotate(&mut self) -> io::Result<()> {
         for n in (1..LOGS_KEPT).rev() {
-            // Absent before that many rotations.
+            // The file does not exist before that many rotations.
             let _ = std::fs::rename(rotated(&self.path, n), rotated(&self.path, n + 1));
         }
         std::fs::rename(&self.path, rotated(&self.path, 1))?;
@@ -49,7 +48,7 @@ fn rotated(path: &Path, n: u32) -> PathBuf {
     name.into()
 }
 
-/// Opens the file, for its owner only.
+/// Opens the file with access for its owner only.
 fn open_append(path: &Path, as_stderr: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
@@ -94,7 +93,7 @@ mod tests {
         assert_eq!(read(&rotated(&path, LOGS_KEPT)), "line 6 ......\n");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1 + LOGS_KEPT as usize);
 
-        // A start goes on where the last one ended.
+        // A restart continues the log.
         drop(log);
         LogFile::with_limit(&path, 100, false).unwrap().write_all(b"again\n").unwrap();
         assert_eq!(read(&path), "line 9 ......\nagain\n");

@@ -1,4 +1,4 @@
-//! The command line: [`commands`], and what several commands share.
+//! The command line: [`commands`], and the modules that several commands share.
 
 use std::process::ExitCode;
 

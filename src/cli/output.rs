@@ -8,10 +8,10 @@ use plexus_protocol::Timestamp;
 
 pub(crate) use plexus_protocol::text::{Cleaner, clean, line};
 
-/// Longest title in a listing, in characters.
+/// Maximum length of a title in a listing, in characters.
 pub(crate) const TITLE: usize = 60;
 
-/// Set while agents' bytes are printed unchanged.
+/// `true` while agents' bytes are printed unchanged.
 static RAW: AtomicBool = AtomicBool::new(false);
 
 /// Makes stdout print agents' bytes unchanged, except on a terminal, where hidden characters could deceive.
@@ -27,12 +27,12 @@ pub(crate) fn set_raw(raw: bool) {
 pub(crate) struct SanitizedWriter(Option<Cleaner>);
 
 impl SanitizedWriter {
-    /// For JSON: hidden characters become `\uXXXX`, which does not change the value.
+    /// Makes a writer for JSON: hidden characters become `\uXXXX`, which does not change the value.
     pub(crate) fn json() -> Self {
         Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::json))
     }
 
-    /// For text: hidden characters become `\u{XXXX}`.
+    /// Makes a writer for text: hidden characters become `\u{XXXX}`.
     pub(crate) fn text() -> Self {
         Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::default))
     }
@@ -80,7 +80,7 @@ impl Paint {
         if !self.on || text.is_empty() {
             return text.to_owned();
         }
-        // A line at a time, so that no colour crosses a line end.
+        // Each line is coloured separately, so that no colour crosses a line end.
         let lines: Vec<String> = text
             .split('\n')
             .map(|line| if line.is_empty() { String::new() } else { format!("\x1b[{code}m{line}\x1b[0m") })
@@ -148,12 +148,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes a remark for people to stderr.
+/// Writes a remark to stderr.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "plexus: {}", clean(text));
 }
 
-/// Reports elements of a list that only a newer gateway has. Only the number is known.
+/// Reports the number of list elements that only newer versions can read.
 pub(crate) fn remark_unreadable(count: usize, noun: &str) {
     match count {
         0 => {}
@@ -162,7 +162,7 @@ pub(crate) fn remark_unreadable(count: usize, noun: &str) {
     }
 }
 
-/// The time since `at`: `12 s`, `5 min`, `3 h`, `2 d`.
+/// Formats the time since `at`: `12 s`, `5 min`, `3 h`, `2 d`.
 pub(crate) fn age(at: Timestamp) -> String {
     let now = Timestamp::from(SystemTime::now());
     let seconds = now.as_millis().saturating_sub(at.as_millis()).max(0) / 1000;
@@ -174,7 +174,7 @@ pub(crate) fn age(at: Timestamp) -> String {
     }
 }
 
-/// Rows under headings, in columns as wide as their content.
+/// Formats rows under headings, in columns as wide as their content.
 pub(crate) fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// The program's path, found as a shell would.
+/// The program's path, found in the same way as by a shell.
 pub(crate) fn which(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let runs = |path: &Path| {
@@ -16,7 +16,7 @@ pub(crate) fn which(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| runs(path))
 }
 
-/// The path of this program, which also is the demo agent and the holder.
+/// The path of this program, which is also the demo agent and the holder.
 pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find the path of the plexus program")
 }

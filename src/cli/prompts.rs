@@ -9,7 +9,7 @@ use plexus_protocol::api::sessions::{AcceptedPrompt, NewPrompt};
 use super::client::{Client, Response};
 use super::failure::CommandFailure;
 
-/// Longest prompt read from stdin, in bytes: as much as the gateway takes.
+/// Maximum length of a prompt read from stdin, in bytes: the gateway's limit.
 const PROMPT_MAX: u64 = 16 << 20;
 
 /// The text of a prompt; `-` reads stdin.

@@ -1,6 +1,6 @@
 //! Random identifiers.
 
-/// An identifier that nobody can guess, of 32 hexadecimal digits.
+/// Makes an identifier of 32 hexadecimal digits that cannot be guessed.
 pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Reading a whole request, and answering one.
+//! Reading a complete request, and answering one.
 
 use plexus_client::calls;
 use plexus_protocol::{Answer, Receipt, Request};
@@ -7,20 +7,20 @@ use super::client::{Client, Response};
 use super::failure::CommandFailure;
 use super::random::random_id;
 
-/// The whole of a request whose display was truncated.
+/// Reads a complete request whose display was truncated.
 pub(crate) async fn whole_request(client: &Client, request: &Request) -> anyhow::Result<Response<Request>> {
     client.request(calls::request(&request.request_id), "reading the request").await
 }
 
-/// The outcome of an answer.
+/// The outcome of sending an answer.
 pub(crate) enum AnswerOutcome {
-    /// The answer counts.
+    /// The answer was accepted.
     Won(Response<Receipt>),
     /// Another answer was first, or the request had closed.
     Lost(Response<Receipt>),
 }
 
-/// Sends an answer bound to the request as it was shown.
+/// Sends an answer bound to the displayed version of the request.
 pub(crate) async fn send_answer(
     client: &Client,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Reads the lines that a person types while a request is open: which of them answer it. Pure.
+//! Parses the lines that the user types while a request is open, and finds those that answer it. Pure.
 //!
 //! Only a line that is exactly a key or a verb answers, so that no sentence does: a text or a choice is shown first and sent by `a`. Verbs,
 //! order and guards are those of [`plexus_protocol::answers`].
@@ -9,10 +9,10 @@ use plexus_protocol::{Answer, Misfit, Question, QuestionOption, Request, Request
 use super::card::question_card;
 use super::output::{Paint, line};
 
-/// Longest label of an item, in characters.
+/// Maximum length of an item's label, in characters.
 const LABEL_MAX: usize = 100;
 
-/// Progress of the answer to a request.
+/// The progress of the answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum AnswerStep {
     #[default]
@@ -35,11 +35,11 @@ pub(crate) enum TypedLine {
     Answer(Answer),
     /// Shows this text; more has to be typed.
     Next(String),
-    /// Answers nothing, for this reason.
+    /// Has no effect, for this reason.
     Refused(String),
 }
 
-/// Reads a line while this request is shown.
+/// Parses a line while this request is displayed.
 pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &str, paint: Paint) -> TypedLine {
     let actions = actions(request, Answerer::UNLIMITED);
     let next = |text: &str| TypedLine::Next(format!("  {text}\n"));
@@ -93,7 +93,7 @@ pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &s
     }
 }
 
-/// An answer that lets the agent continue: a dangerous request needs one more line.
+/// Sends an answer that lets the agent continue: a dangerous request needs one more line.
 fn guarded(request: &Request, step: &mut AnswerStep, answer: Answer) -> TypedLine {
     if request.risk != Risk::Danger {
         return TypedLine::Answer(answer);
@@ -102,12 +102,12 @@ fn guarded(request: &Request, step: &mut AnswerStep, answer: Answer) -> TypedLin
     TypedLine::Next("  this is dangerous: type yes to do it\n".into())
 }
 
-/// The answer that refuses, if there is one.
+/// The answer that denies, if there is one.
 fn denial(actions: &[AnswerAction]) -> Option<Answer> {
     actions.iter().find(|action| action.role.rule().sense == Sense::Deny)?.answer.clone()
 }
 
-/// Takes a line as text, items or the reply to a question; `a` sends it.
+/// Handles a line as text, items or the reply to a question; `a` sends it.
 fn take_content(
     request: &Request,
     step: &mut AnswerStep,
@@ -158,7 +158,7 @@ fn content(request: &Request, text: &str) -> Result<Answer, String> {
             }
             Ok(Answer { ids: Some(ids), ..Answer::default() })
         }
-        // `a` sends a text, and is none.
+        // `a` sends a text, and is not a text itself.
         RequestType::Prompt | RequestType::Confirm | RequestType::Permission | RequestType::Elicitation
             if text == "a" =>
         {
@@ -170,7 +170,7 @@ fn content(request: &Request, text: &str) -> Result<Answer, String> {
     }
 }
 
-/// A reminder of what answers this request.
+/// A reminder of the lines that answer this request.
 fn help(request: &Request) -> String {
     let expected = match request.kind {
         RequestType::Pick => format!("a number from 1 to {}", request.items.len()),
@@ -182,7 +182,7 @@ fn help(request: &Request) -> String {
     format!("a request is open: type {expected}; `>` and a text sends a prompt, ? lists the keys")
 }
 
-/// The keys that answer a request here.
+/// The keys that answer a request on a line.
 pub(crate) fn keys() -> String {
     let keys_here = KEYS.iter().filter(|(key, _)| *key != "e");
     let mut out: String = keys_here.map(|(key, what)| format!("  {key:<6} {what}\n")).collect();
@@ -206,8 +206,8 @@ fn question(questions: &[Question], at: usize, paint: Paint) -> String {
     out
 }
 
-/// Takes a typed line as the answer to the next question; returns the whole answer once all questions have one. The error says which
-/// answers are valid.
+/// Handles a typed line as the answer to the next question; returns the complete answer once all questions have one. The error names the
+/// valid answers.
 fn take_reply(questions: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Answer>, String> {
     let Some(question) = questions.get(answers.len()) else { return Err("there is no open request".into()) };
     let numbers: Option<Vec<usize>> =
@@ -236,7 +236,7 @@ fn take_reply(questions: &[Question], answers: &mut Vec<Vec<String>>, text: &str
         Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
             let fits = &question.fits;
             let constraint = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
-            // Debug-escaped, so safe to show.
+            // The value is debug-escaped, so it is safe to show.
             return Err(format!("that does not fit {:?}", constraint.as_deref().unwrap_or_default()));
         }
         Some(Misfit::Bounds { least, most }) => {
@@ -254,7 +254,7 @@ fn take_reply(questions: &[Question], answers: &mut Vec<Vec<String>>, text: &str
     Ok(Some(Answer { answers: Some(answers_by_id), ..Answer::default() }))
 }
 
-/// The lines under a card that say how to answer.
+/// The lines under a card that explain how to answer.
 pub(crate) fn choices(request: &Request, paint: Paint) -> String {
     let questions = request.form();
     if !questions.is_empty() {
@@ -394,7 +394,7 @@ mod tests {
         let sentences: Vec<String> = (' '..='~')
             .filter(|first| *first != '-')
             .flat_map(|first| rests.map(|rest| format!("{first}{rest}")))
-            // A line that is exactly a key is no sentence.
+            // A line that is exactly a key is not a sentence.
             .filter(|sentence| sentence.trim().len() > 1)
             .collect();
         assert!(sentences.len() >= 200);
@@ -402,7 +402,7 @@ mod tests {
             for first_keys in [&[][..], &["A"], &["a"]] {
                 for sentence in sentences.iter().filter(|sentence| first_keys != ["a"] || *sentence != "yes") {
                     let mut typed = first_keys.to_vec();
-                    // The key alone answers what is not dangerous.
+                    // The key alone answers a request that is not dangerous.
                     if lines(request, &typed).is_some() {
                         typed.clear();
                     }

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use crate::cli::demo;
 use crate::cli::failure::{CommandResult, FAILURE};
 
-/// Built-in agents
+/// Run a built-in agent
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// A scripted ACP agent on stdio, to try Plexus out and for tests

@@ -18,7 +18,7 @@ use crate::cli::output::{TITLE, line, print, print_json, print_json_text};
 use crate::cli::requests::{AnswerOutcome, send_answer, whole_request};
 use crate::cli::view::outcome_text;
 
-/// Longest typed confirmation that is read, in bytes.
+/// Maximum length of a typed confirmation, in bytes.
 const CONFIRMATION_MAX: u64 = 100;
 
 /// Answer a request; the first answer wins
@@ -46,7 +46,7 @@ pub(crate) struct AnswerArgs {
     /// Remember this choice
     #[arg(long)]
     remember: bool,
-    /// Do not ask before an answer that also covers later requests
+    /// Skip the confirmation of an answer that also covers later requests
     #[arg(long)]
     yes: bool,
     /// Allow this text instead of the original, if the agent accepts edits
@@ -63,13 +63,13 @@ pub(crate) struct AnswerArgs {
 pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
-        // A whole identifier also finds a closed request, so that its winner can be named.
+        // A complete identifier also finds a closed request, so that the winner of its answer can be named.
         Ok(id) if args.request.len() >= 28 => client.run(calls::request(&id), "answering").await?,
         _ => {
             let open = client.requests(false).await?.items;
             let (noun, fix) = ("open request", "`plexus requests` lists them");
             let found = choose(open, &args.request, |request| request.request_id.as_str(), noun, fix)?;
-            // Allowing needs the digest of the whole request, which `plexus requests` shows.
+            // Allowing needs the digest of the complete request, which `plexus requests` shows.
             match found.display_truncated {
                 true => whole_request(&client, &found).await?.value,
                 false => Arc::unwrap_or_clone(found),
@@ -187,7 +187,7 @@ fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answe
     Ok(answers)
 }
 
-/// Checks that the person read the current revision: after a change, its digest must be given.
+/// Checks that the user read the current revision: after a change, its digest must be given.
 fn check_digest(request: &Request, digest: Option<&str>, denies: bool) -> anyhow::Result<()> {
     match digest {
         Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
@@ -219,7 +219,7 @@ fn find_action<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::
     })
 }
 
-/// Asks at a terminal before an answer that also covers later requests.
+/// Asks for a confirmation on a terminal before an answer that also covers later requests.
 fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Ok(());

@@ -11,7 +11,7 @@ use crate::cli::failure::CommandResult;
 pub(crate) enum Dialect {
     /// The Agent Client Protocol, as editors speak it: Zed, Neovim, Emacs, acpx, Toad
     Acp,
-    /// The UI protocol: Codelia's terminal UI
+    /// The Codelia UI protocol, as its terminal UI speaks it
     Codelia,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct BridgeArgs {
     pub(crate) approval_mode: Option<String>,
 }
 
-/// Serves a protocol on stdin and stdout until the client leaves. The agent keeps running.
+/// Serves a protocol on stdin and stdout until the client disconnects. The agent keeps running.
 pub(crate) async fn run(args: BridgeArgs) -> CommandResult {
     match args.dialect {
         Dialect::Acp => acp(args).await,
@@ -69,7 +69,7 @@ async fn codelia_target(args: BridgeArgs) -> anyhow::Result<(Client, plexus_brid
     Ok((client, plexus_bridges::codelia::CodeliaTarget { session, runtime, notice }))
 }
 
-/// The runtime that `name` names.
+/// The runtime with this name.
 async fn runtime(client: &Client, name: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
     let Some(name) = name else { return Ok(None) };
     let all = client.runtimes().await?;

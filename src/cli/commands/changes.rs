@@ -1,4 +1,4 @@
-//! `plexus changes`: what changed in a session's folder, as a table or as a patch.
+//! `plexus changes`: the changes in a session's folder, as a table or as a patch.
 
 use std::io::Write as _;
 
@@ -14,16 +14,16 @@ use crate::cli::complete::session_ids;
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, SanitizedWriter, clean, line, print, print_json_text, table, wire_name};
 
-/// Characters of a path in the table; of a longer one the beginning is shown.
+/// Maximum length of a path in the table, in characters; a longer one is truncated.
 const PATH: usize = 200;
 
-/// Show what changed in a session's folder since its first prompt, as a table or as a patch
+/// Show the changes in a session's folder since its first prompt, as a table or as a patch
 #[derive(Debug, Args)]
 pub(crate) struct ChangesArgs {
     /// The session
     #[arg(add = ArgValueCandidates::new(session_ids))]
     session: String,
-    /// Only what changed in this run
+    /// Show only the changes of this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Output a patch; with --raw in a pipe, `git apply` takes it
@@ -65,7 +65,7 @@ async fn patch(client: &Client, call: &ApiCall<Pieces>) -> CommandResult {
     Ok(0)
 }
 
-/// The list as a table, with what was left out below it.
+/// Formats the list as a table, and below it the number of unlisted files.
 fn format_changes(changes: &ChangesView, paint: Paint) -> String {
     let mut out = if changes.files.is_empty() {
         "nothing changed\n".to_owned()
@@ -83,7 +83,7 @@ fn format_changes(changes: &ChangesView, paint: Paint) -> String {
     out
 }
 
-/// A file as a row.
+/// Formats a file as a row.
 fn row(file: &ChangedFile) -> Vec<String> {
     let count =
         |count: Option<usize>, sign: &str| count.map_or_else(|| "-".to_owned(), |lines| format!("{sign}{lines}"));
@@ -92,7 +92,7 @@ fn row(file: &ChangedFile) -> Vec<String> {
         path = format!("{} -> {path}", line(from, PATH));
     }
     if file.compared != ChangeCompared::Text {
-        // The reason is a sentence of its own.
+        // The reason is a full sentence.
         path = format!("{path} ({})", line(file.reason.as_deref().unwrap_or_default(), PATH));
     }
     vec![wire_name(file.status), count(file.added, "+"), count(file.removed, "-"), wire_name(file.by), path]

@@ -1,5 +1,5 @@
-//! `plexus completions`: what a shell completes, and the man pages. Both are made of the definition of the command line; the shell asks
-//! this program for the values, so that sessions, runtimes and requests are those of now.
+//! `plexus completions`: the completions of a shell, and the man pages. Both are generated from the definition of the command line; the
+//! shell requests the values from this program, so that sessions, runtimes and requests are current.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::print;
 
-/// The variable by which a shell asks for completions.
+/// The variable with which a shell requests completions.
 const VARIABLE: &str = "PLEXUS_COMPLETE";
 
-/// Print what your shell needs to complete commands, sessions and agents; or write the man pages
+/// Print the completion script of your shell, for commands, sessions and agents; or write the man pages
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     #[command(subcommand)]
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &CompletionsArgs, command: clap::Command) -> CommandResu
         Output::Fish => "fish",
         Output::Man { dir } => return man(dir, command),
     };
-    // Typed as a path, it may not be found by its name.
+    // A program that was started by its path may not be on PATH.
     let invoked_as = std::env::args_os().next().unwrap_or_default();
     let program = match std::env::current_exe() {
         Ok(path) if Path::new(&invoked_as).components().count() > 1 => path.display().to_string(),
@@ -68,7 +68,7 @@ fn man(dir: &Path, command: clap::Command) -> CommandResult {
     Ok(0)
 }
 
-/// Answers a shell that asks for completions, and ends the program then.
+/// Prints the completions that a shell requests, and then ends the program.
 pub(crate) fn answer_shell(command: fn() -> clap::Command) {
     if std::env::var_os(VARIABLE).is_some() {
         CompleteEnv::with_factory(command).var(VARIABLE).complete();

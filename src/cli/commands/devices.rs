@@ -9,7 +9,7 @@ use crate::cli::client::{Client, choose};
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
 use crate::cli::output::{Paint, age, line, print, print_json_text, remark_unreadable, table, wire_name};
 
-/// Longest name or list of permissions shown, in characters.
+/// Maximum length of a name or a list of permissions, in characters.
 const TEXT_MAX: usize = 80;
 
 /// List, rename and revoke paired devices
@@ -43,7 +43,7 @@ pub(crate) enum DevicesAction {
     },
 }
 
-/// The time at which a device was last seen.
+/// The time since a device was last seen, as text.
 fn last_seen(device: &DeviceView) -> String {
     match device.last_seen_at {
         _ if device.online => "online".into(),
@@ -52,7 +52,7 @@ fn last_seen(device: &DeviceView) -> String {
     }
 }
 
-/// The rights of a device.
+/// The permissions of a device, as text.
 fn permissions(device: &DeviceView) -> String {
     let Grant { scopes, runtimes, approve_up_to, .. } = &device.grant;
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
@@ -121,7 +121,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
     Ok(0)
 }
 
-/// The device that a person named: by its name, if unique, or by a prefix of its identifier.
+/// The device that the user named: by its name, if unique, or by a prefix of its identifier.
 fn find_device(devices: Vec<DeviceView>, name: &str) -> anyhow::Result<DeviceView> {
     let count = devices.iter().filter(|device| device.name == name).count();
     match devices.iter().position(|device| device.name == name) {

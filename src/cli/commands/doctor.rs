@@ -24,7 +24,7 @@ pub(crate) struct DoctorArgs {
     /// Start each installed agent, wait for its handshake, then stop it
     #[arg(long)]
     start: bool,
-    /// Trust the clock of this machine although it made a step: old events are removed again
+    /// Trust the clock of this machine despite its jump, so that old events are removed again
     #[arg(long)]
     confirm_clock: bool,
     /// The configuration file [default: plexus.toml in the state folder, if it exists]
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
     Ok(if failed { FAILURE } else { 0 })
 }
 
-/// Checks whether a gateway runs; returns its runtimes.
+/// Checks whether a gateway is running; returns its runtimes.
 async fn check_gateway(
     checks: &mut Checks,
     home: &Home,
@@ -127,13 +127,12 @@ async fn check_gateway(
     }
 }
 
-/// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway that does not report them gets no
-/// complaint.
+/// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway without these checks is not a failure.
 async fn gateway_checks(client: &Client) -> Vec<operation::Check> {
     let mut checks = Vec::new();
     for (only, prefix) in [("clock", "clock"), ("memory", "memory ")] {
         let report = client.run(calls::doctor(Some(only)), "health checks").await;
-        // An older gateway answers with all checks.
+        // An older gateway responds with all checks.
         let reported = report.into_iter().flat_map(|report| report.checks);
         checks.extend(reported.filter(|check| check.name.starts_with(prefix)));
     }

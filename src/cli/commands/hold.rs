@@ -11,13 +11,13 @@ use plexus_holder::program::event_loop::{self, HolderOrders};
 /// Hold a runtime's process group (started by the gateway)
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
-    /// The process that must stay our parent; if it is not, nothing is started
+    /// The required parent process; with another parent, nothing is started
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
-    /// Where gateways find it: it then owns the program's stdio, and outlives them unless --parent is given
+    /// The socket on which gateways find it: it then owns the program's stdio, and outlives them unless --parent is given
     #[arg(long, value_name = "PATH", requires = "spool_max")]
     socket: Option<PathBuf>,
-    /// How much output is kept for gateways
+    /// Maximum size of the output that is stored for gateways, in bytes
     #[arg(long, value_name = "BYTES", requires = "socket")]
     spool_max: Option<usize>,
     /// The program and its arguments

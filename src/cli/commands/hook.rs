@@ -1,12 +1,12 @@
-//! `plexus hook AGENT`: what an agent's own terminal runs at its hooks. It passes the hook's input to the gateway's link socket, and ends
-//! as the gateway says; it decides nothing.
+//! `plexus hook AGENT`: the program that an agent's own terminal runs at its hooks. It passes the hook's input to the gateway's link
+//! socket, and exits with the gateway's result; it makes no decision.
 //!
-//! The terminal must not notice it: it starts no threads, says nothing, and ends with 0 whatever goes wrong. (With 2 it would block the
-//! tool that the hook is about.) So its arguments are not read by clap, and no step waits without a short bound, except the wait for
-//! people, which the agent does beside its own dialog.
+//! The terminal must not be affected: the program starts no threads, prints nothing, and exits with 0 on any failure. (Exit code 2 would
+//! block the tool that the hook is about.) So its arguments are not parsed by clap, and every wait has a short limit, except the wait for
+//! people, which the agent does in parallel with its own dialog.
 //!
-//! Other agents read the settings of Claude Code, and run its hooks. They wait for hooks that Claude Code does not wait for, so `plexus hook
-//! claude` acts only for Claude Code itself.
+//! Other agents read the settings of Claude Code, and run its hooks. They wait for hooks that Claude Code does not wait for, so `plexus
+//! hook claude` acts only for Claude Code itself.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -34,29 +34,28 @@ use crate::cli::random::random_id;
 const SEND_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pause before another attempt to reach a gateway.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// Time between two checks that the terminal of a waiting helper lives.
+/// Time between two checks whether the terminal of a waiting helper is alive.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Longest answer of the gateway, in bytes.
+/// Maximum length of the gateway's reply, in bytes.
 const EXIT_MAX: u64 = 1 << 20;
-/// Time for the agent to write the whole input of a hook; of one that takes longer, nothing is reported.
+/// Time for the agent to write the complete input of a hook; a slower input is not reported.
 const INPUT_TIME: Duration = Duration::from_secs(10);
-/// Bytes of the input that are read at once.
+/// Maximum number of bytes of the input per read.
 const INPUT_STEP: usize = 64 << 10;
 
-/// Variables that Claude Code sets for the hooks of its terminal, beside `CLAUDE_PID`. With another value of one, a hook does nothing.
+/// Variables that Claude Code sets for the hooks of its terminal, besides `CLAUDE_PID`. If one has another value, a hook does nothing.
 const CLAUDE_IN_TERMINAL: [(&str, &str); 2] = [("CLAUDECODE", "1"), ("CLAUDE_CODE_ENTRYPOINT", "cli")];
-/// Most ancestors of a hook among which the process of Claude Code is looked for; one further above is not found, and the hook does
-/// nothing.
+/// Maximum number of ancestors of a hook among which the process of Claude Code is searched; if it is further up, the hook does nothing.
 const ANCESTORS_MAX: usize = 32;
 
-/// Shells that a hook may be run by, and how many of them are passed over.
+/// Shells that may run a hook, and the maximum number of them that are skipped.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 const SHELLS_MAX: usize = 4;
 
-/// Options of Gemini CLI with which it is not used in a terminal.
+/// Options with which Gemini CLI does not run in a terminal.
 const NOT_IN_A_TERMINAL: [&str; 4] = ["--acp", "--experimental-acp", "-p", "--prompt"];
 
-/// Runs with the arguments after `hook`.
+/// Runs the hook with the arguments after `hook`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
     let exit = parse(args).and_then(|options| options.run()).unwrap_or_default();
     let printed = std::io::stdout().write_all(exit.stdout.as_bytes());
@@ -70,7 +69,7 @@ struct Options {
     home: Option<PathBuf>,
 }
 
-/// Unknown arguments are ignored: settings may have been written by a later version.
+/// Parses the arguments. Unknown ones are ignored: settings may have been written by a later version.
 fn parse(args: &[OsString]) -> Option<Options> {
     let mut args = args.iter();
     let agent = args.next()?.to_str()?.to_owned();
@@ -86,7 +85,7 @@ fn parse(args: &[OsString]) -> Option<Options> {
 }
 
 impl Options {
-    /// `None`: nothing is to be said or done.
+    /// Runs the hook; `None` if it has no output and no effect.
     fn run(self) -> Option<HelperExit> {
         let claude = match self.agent.as_str() {
             "claude" => true,
@@ -143,8 +142,8 @@ impl Options {
     }
 }
 
-/// The process of the terminal of Claude Code that runs this hook; `None` if another program runs it. Where a program runs Claude Code,
-/// that program shows the session: a gateway of ours, perhaps. `CLAUDE_PID` has to name an ancestor, since an environment is inherited.
+/// The process of the terminal of Claude Code that runs this hook; `None` if another program runs it. If a program runs Claude Code, that
+/// program shows the session: possibly a gateway of Plexus. `CLAUDE_PID` has to name an ancestor, since an environment is inherited.
 fn claude_process() -> Option<Process> {
     let is_set = |(name, value): &(&str, &str)| std::env::var(name).is_ok_and(|actual| actual == *value);
     let claude_pid: u32 = std::env::var("CLAUDE_PID").ok()?.parse().ok()?;
@@ -154,7 +153,7 @@ fn claude_process() -> Option<Process> {
     Process::find(claude_pid)
 }
 
-/// Returns true if a process is an ancestor of this one.
+/// Returns `true` if a process is an ancestor of this one.
 fn is_ancestor(pid: u32) -> bool {
     let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().unsigned_abs());
     let above = std::iter::successors(parent, |pid| name_and_parent(*pid).map(|(_, parent)| parent));
@@ -162,7 +161,8 @@ fn is_ancestor(pid: u32) -> bool {
     above.take(ANCESTORS_MAX).take_while(|above| *above > 0).any(|above| above == pid)
 }
 
-/// Returns true if a gateway of this user may run in a home folder, now or later. In the folder of another user no gateway ever answers.
+/// Returns `true` if a gateway of this user may run in a home folder, now or later. In the folder of another user, no gateway ever
+/// responds.
 fn may_have_gateway(home: &Path) -> bool {
     match std::fs::metadata(home) {
         Ok(folder) => folder.uid() == rustix::process::geteuid().as_raw(),
@@ -170,7 +170,7 @@ fn may_have_gateway(home: &Path) -> bool {
     }
 }
 
-/// The whole input of a hook; `None` if it has more than [`MESSAGE_MAX`] bytes or takes longer than `time`.
+/// The complete input of a hook; `None` if it exceeds [`MESSAGE_MAX`] bytes or takes longer than `time`.
 fn read_input(input: &impl AsFd, time: Duration) -> Option<Vec<u8>> {
     let until = Instant::now() + time;
     let (mut all, mut step) = (Vec::new(), vec![0; INPUT_STEP]);
@@ -194,7 +194,7 @@ fn read_input(input: &impl AsFd, time: Duration) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns true if a Gemini CLI is used in a terminal: not in another program, which would show its session itself, and not for a single
+/// Returns `true` if a Gemini CLI is used in a terminal: not in another program, which would show its session itself, and not for a single
 /// prompt.
 fn in_terminal(pid: u32) -> bool {
     let (args, attached) = if cfg!(target_os = "linux") {
@@ -212,7 +212,7 @@ fn in_terminal(pid: u32) -> bool {
     attached && !args.iter().any(|word| NOT_IN_A_TERMINAL.contains(&word.split('=').next().unwrap_or_default()))
 }
 
-/// The first process above this one that is no shell: hooks are run by one.
+/// The first ancestor of this process that is not a shell, since hooks are run by shells.
 fn calling_process() -> Option<Process> {
     let mut pid = rustix::process::getppid()?.as_raw_pid().unsigned_abs();
     for _ in 0..SHELLS_MAX {
@@ -240,7 +240,7 @@ fn name_and_parent(pid: u32) -> Option<(String, u32)> {
 
 /// Sends a message to the gateway, if one accepts it at once.
 fn send_message(socket: &Path, message: &[u8]) -> Option<UnixStream> {
-    // Without blocking: a gateway that hangs would be waited for once its queue of connections is full.
+    // The connection does not block: a hanging gateway would delay the hook once its queue of connections is full.
     let fd = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).ok()?;
     rustix::io::ioctl_fionbio(&fd, true).ok()?;
     rustix::net::connect(&fd, &SocketAddrUnix::new(socket).ok()?).ok()?;
@@ -257,7 +257,7 @@ fn send_message(socket: &Path, message: &[u8]) -> Option<UnixStream> {
     Some(stream)
 }
 
-/// Waits for the exit; `None` if the gateway is gone.
+/// Waits for the exit; `None` if the gateway disconnects.
 fn wait(stream: &UnixStream, terminal: Process) -> Option<HelperExit> {
     stream.set_read_timeout(Some(CHECK_EVERY)).ok()?;
     let (mut reader, mut line) = (BufReader::new(stream.take(EXIT_MAX)), Vec::new());
@@ -292,7 +292,7 @@ mod tests {
         let long = vec![b'x'; INPUT_STEP * 3 + 1];
         assert_eq!(of(&long), Some(long));
         assert_eq!(of(&vec![b'x'; MESSAGE_MAX + 1]), None);
-        // A writer that says a part and then nothing.
+        // A writer that writes a part and then nothing.
         let (reader, mut writer) = UnixStream::pair().unwrap();
         writer.write_all(b"{").unwrap();
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `plexus link`: shows the sessions of agents' own terminals in Plexus, and undoes it.
+//! `plexus link`: shows the sessions of agents' own terminals in Plexus, and removes these links.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::cli::linking::{changed_file, check_version, linker, not_on_path};
 use crate::cli::output::{Paint, clean, line, print, print_json};
 use crate::cli::programs::which;
 
-/// Longest version shown, in characters.
+/// Maximum length of a version, in characters.
 const VERSION_MAX: usize = 60;
-/// Longest answer that is read, in bytes.
+/// Maximum length of a typed confirmation, in bytes.
 const ANSWER_MAX: u64 = 100;
-/// Time after which a person is told that an agent is waited for.
+/// Time after which a message reports that the version of an agent is pending.
 const PROGRESS_AFTER: Duration = Duration::from_secs(3);
 
-/// The agents that `link` knows, from the one table of them.
+/// The agents that `link` knows, from the common table.
 fn linkable_agents() -> PossibleValuesParser {
     PossibleValuesParser::new(plexus_linked::LINKED_AGENTS.iter().map(|agent| agent.name))
 }
@@ -38,33 +38,33 @@ pub(crate) struct LinkArgs {
     /// The agents [default: all that are installed; with --remove, all that are linked]
     #[arg(value_name = "AGENT", value_parser = linkable_agents())]
     agents: Vec<String>,
-    /// Have these agents, typed in your shell, start in a shared terminal (`plexus term`)
+    /// Start these agents in a shared terminal when they are typed in your shell (`plexus term`)
     #[arg(long, requires = "agents")]
     term: bool,
-    /// Take out what linking wrote
+    /// Remove the entries that linking wrote
     #[arg(long)]
     remove: bool,
-    /// Do it without asking
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
-    /// Output JSON; without --yes, only shows what would be done
+    /// Output JSON; without --yes, only show the planned changes
     #[arg(long)]
     json: bool,
 }
 
-/// The result for one agent.
+/// The outcome for one agent.
 enum Outcome {
-    /// Its files change, after a confirmation.
+    /// Changes of its files, which need a confirmation.
     Planned(Box<LinkPlan>),
     /// Its files are up to date.
     Already(&'static str),
-    /// Nothing is edited for it.
+    /// No file has to be edited.
     NotNeeded(&'static str),
-    /// Nothing can be done; what, why and the fix.
+    /// The agent cannot be linked; the reason and the fix.
     Refused(String),
 }
 
-/// An agent with its program and its result.
+/// An agent with its program and its outcome.
 struct Row {
     agent: &'static LinkedAgent,
     path: Option<PathBuf>,
@@ -73,14 +73,14 @@ struct Row {
     notices: Vec<String>,
 }
 
-/// The version that an agent prints. A person is told of a program that takes long.
+/// The version that an agent prints. A message reports a program that takes long.
 async fn version_with_progress(agent: &LinkedAgent, path: &Path) -> Result<String, UnknownVersion> {
     let mut printed = std::pin::pin!(version_within(path, LINK_VERSION_TIMEOUT));
     if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
         return printed;
     }
     let (program, most) = (agent.program, LINK_VERSION_TIMEOUT.as_secs());
-    // Nobody may read it.
+    // Stderr may be closed.
     let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {most} s …");
     printed.await
 }
@@ -126,7 +126,8 @@ pub(crate) async fn run(args: LinkArgs) -> CommandResult {
     report(&rows, &applied, &args, &linker)
 }
 
-/// The same plan once more. The functions of several agents are in one file, and another one was put there or taken out a moment ago.
+/// Makes the same plan again. The functions of several agents are in one file, and that of another agent may have been added or removed
+/// meanwhile.
 fn plan_again(linker: &Linker, plan: &LinkPlan) -> Result<LinkPlan, LinkError> {
     match plan.removal {
         true => linker.plan_removal(plan.agent),
@@ -161,7 +162,7 @@ fn report(rows: &[Row], applied: &[&str], args: &LinkArgs, linker: &Linker) -> C
     Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
 }
 
-/// The rows of unlinking these agents: of all entries, or only of those that start them in a shared terminal.
+/// The rows for unlinking agents: for all entries, or only for those that start them in a shared terminal.
 fn removals(linker: &Linker, agents: &[&'static LinkedAgent], only_term: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for agent in agents {
@@ -177,7 +178,7 @@ fn removals(linker: &Linker, agents: &[&'static LinkedAgent], only_term: bool) -
     rows
 }
 
-/// The links that make these agents start in a shared terminal from the person's shell.
+/// The links that start these agents in a shared terminal from the user's shell.
 fn in_this_shell(agents: &[&'static LinkedAgent]) -> anyhow::Result<Vec<&'static LinkedAgent>> {
     let program = std::env::var("SHELL").unwrap_or_default();
     let shell = Shell::of(&program).ok_or_else(|| {
@@ -216,7 +217,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static Linked
     futures_util::future::join_all(rows).await
 }
 
-/// The row of unlinking an agent; `None` for one that is not linked and was not named.
+/// The row for unlinking an agent; `None` for one that is not linked and was not named.
 fn removal(linker: &Linker, agent: &'static LinkedAgent, chosen: bool) -> Option<Row> {
     let outcome = match (agent.without, linker.plan_removal(agent)) {
         (Some(note), _) => Outcome::NotNeeded(note),
@@ -228,9 +229,9 @@ fn removal(linker: &Linker, agent: &'static LinkedAgent, chosen: bool) -> Option
     is_listed.then(|| Row { agent, path: None, version: None, outcome, notices: Vec::new() })
 }
 
-// === showing ===
+// === output ===
 
-/// One line of a row: a word, and what it is about.
+/// Formats one line of a row: a word and its subject.
 fn detail_line(paint: Paint, word: &str, text: &str) -> String {
     format!("  {}  {text}\n", paint.dim(&format!("{word:<6}")))
 }
@@ -313,7 +314,7 @@ fn as_json(row: &Row, applied: &[&str], linker: &Linker) -> Value {
     })
 }
 
-/// Asks on the terminal.
+/// Asks for a confirmation on the terminal.
 fn confirm(names: &[&str], remove: bool) -> anyhow::Result<bool> {
     let what = if remove { "Unlink" } else { "Link" };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -323,7 +324,7 @@ fn confirm(names: &[&str], remove: bool) -> anyhow::Result<bool> {
     }
     print(&format!("{what} {}? [y/N] ", names.join(", ")))?;
     let mut typed = String::new();
-    // The end of stdin is a no.
+    // The end of stdin counts as no.
     std::io::stdin().lock().take(ANSWER_MAX).read_line(&mut typed)?;
     if matches!(typed.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(true);

@@ -11,16 +11,16 @@ use crate::cli::conversations::{LISTED_MAX, parse_runtime, stored_conversations}
 use crate::cli::failure::CommandResult;
 use crate::cli::output::{Paint, TITLE, age, line, print, print_json, remark_unreadable, table, wire_name};
 
-/// Longest project in a list, in characters.
+/// Maximum length of a project in a list, in characters.
 const PROJECT_MAX: usize = 40;
 
 /// List sessions and runtimes
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Archived sessions only
+    /// List archived sessions only
     #[arg(long)]
     archived: bool,
-    /// Conversations stored by this runtime that can be resumed
+    /// List the conversations that this runtime has stored and can resume
     #[arg(long, value_name = "RUNTIME", conflicts_with = "archived", add = ArgValueCandidates::new(runtime_ids))]
     resumable: Option<String>,
     /// Output JSON

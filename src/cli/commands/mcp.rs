@@ -19,7 +19,7 @@ pub(crate) struct McpArgs {
     /// The gateway's state folder [default: $PLEXUS_HOME, or else the platform's]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The agent has this server under NAME for other sessions too: check that this session makes each call
+    /// Check that this session makes each call: the agent has this server as NAME for other sessions too
     #[arg(long, value_name = "NAME")]
     pub(crate) shared: Option<String>,
 }

@@ -137,8 +137,8 @@ pub(super) fn main(args: &[OsString]) -> ExitCode {
 }
 
 impl Cli {
-    /// Reads a command line. A command that does not exist is compared with the others by its letters: clap's own measure takes
-    /// `nwe` for `answer`.
+    /// Parses a command line. An unknown command is compared with the others by its letters: clap's own similarity suggests `answer` for
+    /// `nwe`.
     fn read(args: &[OsString]) -> Result<Self, clap::Error> {
         Self::try_parse_from(args).map_err(|mut error| {
             let unknown = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
@@ -209,7 +209,7 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../../docs/cli.md");
 
-    /// Names of the subcommands that `--help` shows and that can be run.
+    /// Collects the names of the subcommands that `--help` shows and that can be run.
     fn runnable(command: &clap::Command, name: &str, all: &mut BTreeSet<String>) {
         let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
         for command in below {

@@ -1,4 +1,4 @@
-//! `plexus new`: opens a session and leaves it to work; starts its agent if need be.
+//! `plexus new`: opens a session and lets it work; starts its agent if necessary.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::cli::gateway_start::running_or_started;
 use crate::cli::output::{Paint, line, print, print_json};
 use crate::cli::prompts::{prompt_text, send_prompt};
 
-/// Longest line of a failed program's output that is shown, in characters.
+/// Maximum length of a line of a failed program's output, in characters.
 const STDERR_LINE: usize = 300;
-/// Most lines of a failed program's output that are shown: the last ones.
+/// Maximum number of lines of a failed program's output: the last ones are shown.
 const STDERR_LINES: usize = 12;
 
-/// Open a session with a prompt and leave it to work; starts the agent, and a gateway, if need be
+/// Open a session with a prompt and let it work; starts the agent, and a gateway, if necessary
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
     /// A known agent, or a runtime that is running [default: one that is running]
@@ -38,10 +38,10 @@ pub(crate) struct NewArgs {
     /// Work in a new git worktree and branch of this name; `plexus worktrees` lists and removes them
     #[arg(long, value_name = "BRANCH", conflicts_with = "earlier")]
     worktree: Option<String>,
-    /// Where the branch of --worktree begins [default: what is checked out]
+    /// The starting point of the branch of --worktree [default: what is checked out]
     #[arg(long, value_name = "COMMIT", requires = "worktree")]
     base: Option<String>,
-    /// Go on with the agent's newest conversation in the folder, or with the newest one that has these words
+    /// Continue the agent's newest conversation in the folder, or the newest one with these words
     #[arg(long = "continue", value_name = "TEXT", id = "earlier", num_args = 0..=1)]
     earlier: Option<Option<String>>,
     /// The model, as the agent names it
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
     };
     if args.json {
         let mut all: Map<String, Value> = serde_json::from_str(&session.text)?;
-        // Null without a prompt.
+        // The value is null without a prompt.
         all.insert("run_id".into(), json!(run));
         print_json(&all)?;
     } else {
@@ -134,7 +134,7 @@ async fn open(client: &Client, request: &NewSession) -> anyhow::Result<Response<
     Ok(opened.map_err(|refused| refusal(&refused))?)
 }
 
-/// The request that continues an earlier conversation of a runtime, and the session in which the conversation is open already.
+/// The request that continues an earlier conversation of a runtime, or the session in which that conversation is already open.
 async fn earlier(
     client: &Client,
     runtime: &RuntimeId,
@@ -179,7 +179,7 @@ async fn runtime(client: &Client, request: NewSession, folder: &Path) -> anyhow:
     match ready(client, &id).await {
         Ok(()) => Ok((id, is_new)),
         Err(error) => {
-            // A start that fails leaves nothing. It may be gone already.
+            // A failed start leaves nothing behind. The runtime may have been removed already.
             if is_new {
                 let _ = client.run(calls::stop_runtime(&id), "removing the runtime").await;
             }
@@ -209,7 +209,7 @@ async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
     }
 }
 
-/// A session of the agent that a person named: of a preset to start, or of a runtime that runs.
+/// A new session of the agent that the user named: of a preset to start, or of a running runtime.
 fn agent(runtimes: &[Arc<RuntimeInfo>], name: Option<&str>) -> anyhow::Result<NewSession> {
     let in_runtime = |id: &RuntimeId| NewSession { runtime_id: Some(id.clone()), ..NewSession::default() };
     let Some(name) = name else {
@@ -240,7 +240,7 @@ fn agent(runtimes: &[Arc<RuntimeInfo>], name: Option<&str>) -> anyhow::Result<Ne
     Err(CommandFailure::new(USAGE, format!("no agent {name_shown:?}{suggestion} Known: {known}")).into())
 }
 
-/// A refusal with the error output of an agent that did not start.
+/// Formats a refusal, with the error output of an agent that did not start.
 fn refusal(refused: &Refused) -> CommandFailure {
     let CommandFailure { code, mut message } = refused.explain("opening a session");
     if let Some(stderr) = &refused.error.data.stderr {

@@ -13,7 +13,7 @@ use crate::cli::failure::CommandResult;
 use crate::cli::home::Home;
 use crate::cli::output::{TITLE, line, print};
 
-/// Lifetime of the one-time code of `open`, in seconds; the gateway has the same bound.
+/// Lifetime of the one-time code of `open`, in seconds; the gateway has the same limit.
 const CODE_SECONDS: u64 = 120;
 
 /// Open the web page, signed in with a one-time code

@@ -18,10 +18,10 @@ use crate::cli::output::{Paint, line, print, print_json_line, wire_name};
 
 /// Time that one long poll of the gateway waits, in seconds.
 const POLL_SECONDS: u64 = 20;
-/// Longest name or address shown, in characters.
+/// Maximum length of a name or an address, in characters.
 const TEXT_MAX: usize = 80;
 
-/// The value of an enumeration with this name on the wire.
+/// Parses a value of an enumeration from its name on the wire.
 fn from_name<T: DeserializeOwned>(name: String) -> Result<T, serde_json::Error> {
     serde_json::from_value(name.into())
 }
@@ -79,7 +79,7 @@ pub(crate) async fn run(args: PairArgs) -> CommandResult {
         _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is no longer valid")),
     };
     if outcome.is_err() {
-        // The pairing may have ended already; either way the code is not left valid.
+        // The pairing may have ended already; in both cases the code does not remain valid.
         let _ = client.run(calls::refuse_pairing(&id), "revoking the code").await;
     }
     outcome
@@ -162,7 +162,7 @@ async fn wait(client: &Client, id: &str, args: &PairArgs) -> CommandResult {
     Ok(0)
 }
 
-/// Returns true if the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
+/// Returns `true` if the typed line is a yes or the number itself. Any other line, and the end of stdin, counts as no.
 async fn agrees(number: u8) -> bool {
     let typed = read_line().await.trim().to_ascii_lowercase();
     matches!(typed.as_str(), "y" | "yes") || typed == number.to_string()

@@ -1,5 +1,6 @@
-//! `plexus phone`: everything that lets a phone in, in one go. An address that it reaches (Tailscale's, or a TLS listener with a private
-//! CA), the CA as a QR code, then the pairing. The gateway goes on meanwhile, and remembers what was added.
+//! `plexus phone`: everything that a phone needs to reach the gateway, in one command. It sets up an address that the phone can reach
+//! (Tailscale's, or a TLS listener with a private CA), shows the CA as a QR code, and pairs the phone. The gateway keeps running meanwhile,
+//! and stores the added listener.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::Stdio;
@@ -20,12 +21,12 @@ use crate::cli::gateway_start::running_or_started;
 use crate::cli::input::read_line;
 use crate::cli::output::{Paint, clean, line, print, print_json_line};
 
-/// Time for Tailscale to answer.
+/// Time for Tailscale to respond.
 const TAILSCALE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest text of Tailscale that is shown, in characters.
+/// Maximum length of a message of Tailscale, in characters.
 const MESSAGE_MAX: usize = 300;
 
-/// Let a phone in, in one go: an address that it reaches, the certificate that it has to trust, and its pairing
+/// Connect a phone, in one command: an address that it reaches, the certificate that it has to trust, and its pairing
 #[derive(Debug, Args)]
 pub(crate) struct PhoneArgs {
     /// A host name or address that the phone uses; repeatable [default: this machine's]
@@ -37,22 +38,22 @@ pub(crate) struct PhoneArgs {
     /// Do not use Tailscale, even if it is running
     #[arg(long)]
     no_tailscale: bool,
-    /// Undo it: other machines no longer reach the gateway; paired devices stay paired
+    /// Remove the listener: other machines can no longer reach the gateway; paired devices stay paired
     #[arg(long, conflicts_with_all = ["address", "listen"])]
     remove: bool,
     #[command(flatten)]
     pair: PairArgs,
 }
 
-/// The requirement of a phone before it can be paired.
+/// The way by which a phone reaches the gateway, and the certificate that it needs.
 enum Reach {
-    /// None: the phone trusts the certificate of this address.
+    /// An address whose certificate the phone trusts already.
     Trusted(String),
-    /// The certificate of the private CA.
+    /// An address with a certificate of the private CA, which the phone has to install.
     Ca { url: String, sha256: String },
 }
 
-/// Makes the gateway reachable, if it is not, and pairs a phone.
+/// Makes the gateway reachable, if necessary, and pairs a phone.
 pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
     let client = running_or_started().await?;
     if args.remove {
@@ -78,7 +79,7 @@ pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
 
 async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
     let access = client.run(calls::listeners(), "asking how the gateway is reached").await?;
-    // Somebody chose an address: a proxy, or a certificate of theirs.
+    // The user has configured an address: of a proxy, or with another certificate.
     let configured_url = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
     if let Some(url) = configured_url.filter(|_| args.address.is_empty()) {
         return Ok(Reach::Trusted(url));
@@ -93,7 +94,7 @@ async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
     reach_by_ca(client, args, access).await
 }
 
-/// A TLS listener with the certificate of the private CA.
+/// Adds a TLS listener with a certificate of the private CA.
 async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: PublicAccess) -> anyhow::Result<Reach> {
     let folder = client.home.dir().join(TLS_FOLDER);
     if let Some(TlsListenerView { configured: true, names, .. }) = &access.tls
@@ -105,7 +106,7 @@ async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: PublicAccess) ->
     let names = certificate_names(&args.address)?;
     match Authority::read(&folder) {
         None => drop(create_authority(&folder, &names)?),
-        // With names of its own choice, all of them; else any that still leads here.
+        // A CA is reused if it covers all the given names; without names, if any of its names still reaches this machine.
         Some(authority) => {
             let has = |name: &String| authority.names.contains(name);
             let matches = if args.address.is_empty() { names.iter().any(has) } else { names.iter().all(has) };
@@ -131,7 +132,7 @@ async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: PublicAccess) ->
     Ok(Reach::Ca { url, sha256: fingerprint(&folder)? })
 }
 
-/// The address that Tailscale serves the gateway at, if Tailscale is here and runs.
+/// The address at which Tailscale serves the gateway, if Tailscale is installed and running.
 async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
     let Some(status) = tailscale(&["status", "--json"]).await.and_then(Result::ok) else { return Ok(None) };
     let Some(name) = tailnet_name(&status) else { return Ok(None) };
@@ -160,7 +161,7 @@ async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
     Ok(access.public_url)
 }
 
-/// The output of Tailscale, or its error output. `None` without Tailscale, or if it does not answer.
+/// The output of Tailscale, or its error output. `None` without Tailscale, or if it does not respond.
 async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
     let mut command = tokio::process::Command::new("tailscale");
     command.args(args).stdin(Stdio::null()).kill_on_drop(true);
@@ -169,7 +170,7 @@ async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
     Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
 }
 
-/// Returns the name of this machine in the tailnet, if Tailscale runs and may have certificates (`tailscale status --json`).
+/// Returns the name of this machine in the tailnet, if Tailscale is running and can use certificates (`tailscale status --json`).
 fn tailnet_name(status: &str) -> Option<String> {
     let status: Value = serde_json::from_str(status).ok()?;
     let name = status["Self"]["DNSName"].as_str()?.trim_end_matches('.').to_ascii_lowercase();

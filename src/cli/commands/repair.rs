@@ -1,4 +1,4 @@
-//! `plexus repair`: a new database of what can be read of a damaged one.
+//! `plexus repair`: makes a new database from the readable part of a damaged one.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -7,7 +7,7 @@ use crate::cli::failure::{CommandResult, FAILURE};
 use crate::cli::home::Home;
 use crate::cli::output::print;
 
-/// Repair a damaged database while no gateway runs: what can be read is kept, and so are the damaged files
+/// Repair a damaged database while no gateway runs; everything readable and the damaged files are kept
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {}
 

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, line, print_as_json};
 
-/// Characters of a transcript line that are shown; `--json` has all.
+/// Maximum length of a transcript line, in characters; `--json` prints complete lines.
 const LINE_MAX: usize = 240;
 
-/// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
+/// Show how a dialect interprets each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// The recording; `-` reads stdin
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
     Ok(0)
 }
 
-/// The spec of the runtime that the dialect is told it speaks with.
+/// The spec of the runtime that the dialect is given.
 fn spec(head: Option<&RecordingHead>, dialect: Option<&str>) -> Result<RuntimeSpec, String> {
     let known = head.map(|head| head.spec.clone());
     match (known, dialect) {
@@ -132,7 +132,7 @@ fn print(paint: Paint, at: usize, entry: &RecordingEntry, played: &Played) -> st
     Ok(())
 }
 
-/// The text on one line, cut to [`SHOWN`] and sanitized.
+/// Sanitizes a text and shortens it to [`LINE_MAX`] characters, in one line.
 fn shorten(text: &str) -> String {
     line(text, LINE_MAX)
 }

@@ -44,7 +44,7 @@ pub(super) async fn run(args: ResumeArgs) -> CommandResult {
         choose(conversations.items, &args.conversation, |conversation| &conversation.native_id.0, "conversation", &fix);
     let (native_id, stored_cwd) = match conversation {
         Ok(stored) => (stored.native_id, stored.cwd),
-        // The conversation may be one of those not listed.
+        // The conversation may be one that was not listed.
         Err(_) if more => (args.conversation.as_str().into(), None),
         Err(error) => return Err(error),
     };

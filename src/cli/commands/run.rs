@@ -85,11 +85,11 @@ pub(crate) async fn run(args: RunArgs) -> CommandResult {
 /// A runtime for a session.
 struct AttachedRuntime {
     runtime: Arc<RuntimeInfo>,
-    /// The runtime was started now, and its name was not listed before.
+    /// `true` if the runtime was started now, and its name was not listed before.
     is_new: bool,
 }
 
-/// Starts the runtime, or uses the one that is attached already.
+/// Starts the runtime, or uses one that is already attached.
 async fn attach(
     client: &Client,
     spec: &RuntimeSpec,
@@ -98,7 +98,7 @@ async fn attach(
     environment_option: Option<&str>,
 ) -> anyhow::Result<AttachedRuntime> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
-    // One process of these dialects serves any number of sessions, so a second is not needed; one of Codelia serves one.
+    // One process of these dialects serves any number of sessions, so a second one is not needed; a process of Codelia serves one.
     if matches!(spec.dialect.as_str(), "acp" | "codex")
         && let Some(name) = &name
         && let Some(runtime) = client.runtimes().await?.into_iter().find(|runtime| {
@@ -120,8 +120,7 @@ async fn attach(
     let taken = client.runtimes().await?;
     match &id {
         Some(id) => request.id = Some(id.clone()),
-        // If the preset's name is taken, the next one: gemini, gemini-2 ... An ended runtime with the same spec is started
-        // again.
+        // If the preset's name is taken, the next one is used: gemini, gemini-2, etc. An ended runtime with the same spec is started again.
         None => {
             if let Some(preset) = preset {
                 let differs = |runtime: &RuntimeInfo| {
@@ -188,7 +187,7 @@ fn start_body(spec: &RuntimeSpec) -> StartRuntime {
 /// The reason why a runtime did not start.
 struct StartProblem {
     reason: String,
-    /// The runtime has ended and is still in the list.
+    /// `true` if the runtime has ended and is still in the list.
     ended: bool,
 }
 

@@ -9,15 +9,15 @@ use crate::cli::failure::{CommandResult, FAILURE};
 /// Print a description of the API, as a running gateway serves it
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Which
+    /// The description to print
     description: Description,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Description {
-    /// HTTP
+    /// The HTTP API
     Openapi,
-    /// The native WebSocket
+    /// The native WebSocket protocol
     Asyncapi,
     /// The answers of requests: verbs, order, keys
     Answers,

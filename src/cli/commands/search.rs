@@ -13,7 +13,7 @@ use crate::cli::output::{Paint, line, print, print_json_text};
 pub(crate) struct SearchArgs {
     /// The words to search for
     text: String,
-    /// The most results to print
+    /// Maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
     limit: u16,
     /// Output JSON

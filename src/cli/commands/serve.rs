@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
 /// Prepares the process; must run while it has a single thread.
 fn prepare_process(args: &ServeArgs) {
     if args.detach {
-        // Leaves the terminal's session, so that its end does not end the gateway. It fails only for a process group leader.
+        // Leaves the terminal's session, so that its end does not end the gateway. This fails only for a process group leader.
         let _ = rustix::process::setsid();
     }
     set_limits();
@@ -61,7 +61,7 @@ fn set_limits() {
 }
 
 fn init_log(file: Option<&Path>) -> anyhow::Result<()> {
-    // rmcp reports each of an agent's mistakes, and the end of each message over HTTP, though the agent was told.
+    // rmcp logs each mistake of an agent, and the end of each message over HTTP, although the agent gets an error.
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=error"));
     let layer = tracing_subscriber::fmt().with_env_filter(filter);
@@ -123,7 +123,7 @@ async fn serve(args: ServeArgs) -> CommandResult {
     let end = async {
         second.as_mut().await;
         tracing::info!("stopping; press again to stop immediately");
-        // Both futures got the first signal; this waits for the next.
+        // Both futures received the first signal; this one waits for the next.
         match stop_signal() {
             Ok(next) => next.await,
             Err(_) => std::future::pending().await,
@@ -142,7 +142,7 @@ async fn serve(args: ServeArgs) -> CommandResult {
     }
 }
 
-/// Logs which agents keep running without the gateway.
+/// Logs the agents that keep running without the gateway.
 fn log_remaining_agents(home: &Home) {
     let holders = plexus_holder::client::find_holders(&home.dir().join(plexus::HOLDERS));
     let names: Vec<&str> = holders.iter().filter(|holder| !holder.left).map(|holder| holder.runtime.as_str()).collect();

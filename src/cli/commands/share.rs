@@ -12,7 +12,7 @@ use crate::cli::complete::session_ids;
 use crate::cli::failure::CommandResult;
 use crate::cli::output::{TITLE, line, print, print_json_text};
 
-/// Longest link shown, in characters.
+/// Maximum length of a link, in characters.
 const URL_MAX: usize = 500;
 
 /// Create a read-only link to one session

@@ -12,7 +12,7 @@ use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, print, print_as_json, remark};
 use crate::cli::view::View;
 
-/// Most items of one page of history; merged events are one item.
+/// Maximum number of items in one page of history; merged events are one item.
 const PAGE_ITEMS: usize = 1000;
 
 /// Follow the events of one session or of all
@@ -90,8 +90,8 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
     Ok(0)
 }
 
-/// Shows the history page by page, merged, and returns the cursor to follow from. If the log cannot resume there, following
-/// reports why.
+/// Prints the history page by page, merged, and returns the cursor to follow from. If the log cannot resume there, the follow reports the
+/// reason.
 async fn print_history(
     client: &Client,
     session: Option<&SessionId>,

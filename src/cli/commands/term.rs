@@ -20,7 +20,7 @@ use crate::cli::output::{Paint, age, line, print, print_json, remark, table};
 /// The variable with the keys to detach.
 const KEYS_VARIABLE: &str = "PLEXUS_DETACH_KEYS";
 
-/// Longest command and title in the list, in characters.
+/// Maximum length of a command and of a title in the list, in characters.
 const TEXT_MAX: usize = 40;
 
 /// Run a program in a shared terminal, which outlives this window and can be shown in several; or list these terminals
@@ -35,7 +35,7 @@ pub(crate) struct TermArgs {
     /// Start CMD without showing it here; prints the terminal's identifier
     #[arg(short, long, requires = "cmd")]
     pub(crate) detached: bool,
-    /// The keys that take this window off the program; `none`: no keys [default: $PLEXUS_DETACH_KEYS, or else ctrl-\,d]
+    /// The keys that detach this window from the program; `none` for no keys [default: $PLEXUS_DETACH_KEYS, or else ctrl-\,d]
     #[arg(long, value_name = "KEYS", requires = "cmd")]
     pub(crate) detach_keys: Option<DetachKeys>,
     /// List as JSON
@@ -52,10 +52,10 @@ pub(crate) enum TermAction {
     Attach {
         /// The terminal [default: the only one]
         terminal: Option<String>,
-        /// Only look: nothing is typed, and the size stays as it is; q leaves
+        /// Watch only: nothing can be typed, and the size does not change; q detaches
         #[arg(long)]
         watch: bool,
-        /// The keys that take this window off the program; `none`: no keys [default: $PLEXUS_DETACH_KEYS, or else ctrl-\,d]
+        /// The keys that detach this window from the program; `none` for no keys [default: $PLEXUS_DETACH_KEYS, or else ctrl-\,d]
         #[arg(long, value_name = "KEYS")]
         detach_keys: Option<DetachKeys>,
     },
@@ -68,7 +68,7 @@ pub(crate) enum TermAction {
 
 pub(crate) fn run(args: TermArgs) -> CommandResult {
     let home = Home::find()?;
-    // The holder's folder changes, and with it what a relative path means.
+    // The holder changes its folder, which changes the meaning of a relative path.
     let dir = std::path::absolute(home.dir())?.join(TERMINALS);
     match args.action {
         Some(TermAction::Attach { terminal, watch, detach_keys }) => {
@@ -107,7 +107,7 @@ pub(crate) fn run(args: TermArgs) -> CommandResult {
     }
 }
 
-/// The keys to detach: those given, or the person's own, or the default.
+/// The keys to detach: from the argument, from the variable, or the default.
 fn detach_key_setting(argument: Option<DetachKeys>) -> anyhow::Result<DetachKeys> {
     if let Some(keys) = argument {
         return Ok(keys);
@@ -137,7 +137,7 @@ fn attach_failure(error: AttachError) -> anyhow::Error {
     CommandFailure::new(code, error.to_string()).into()
 }
 
-/// The terminal that is meant: by its identifier or a beginning of it, or the only one.
+/// The named terminal, by its identifier or a prefix of it; without a name, the only one.
 fn choose_terminal(all: Vec<TerminalInfo>, name: Option<&str>) -> anyhow::Result<TerminalId> {
     let fix = "`plexus term` lists them";
     match name {
@@ -151,7 +151,7 @@ fn choose_terminal(all: Vec<TerminalInfo>, name: Option<&str>) -> anyhow::Result
     }
 }
 
-/// Reports the end of an attachment, and returns the exit code: the program's, as shells have it.
+/// Reports the end of an attachment, and returns the program's exit code as shells do.
 fn finish(id: &TerminalId, end: AttachEnd) -> CommandResult {
     match end {
         AttachEnd::Exited(exit) => Ok(exit_code(exit)),

@@ -15,13 +15,13 @@ pub(crate) struct TermHoldArgs {
     /// The terminal's identifier
     #[arg(long)]
     id: TerminalId,
-    /// Where attachments find it
+    /// The socket on which attachments find it
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
     /// Lines and columns, like 24x80
     #[arg(long, value_parser = parse_pair)]
     size: (u16, u16),
-    /// The line and column of the cursor of the terminal that waits to show it
+    /// The line and column of the cursor in the terminal that will show it
     #[arg(long, value_parser = parse_pair)]
     cursor: Option<(u16, u16)>,
     /// The program and its arguments

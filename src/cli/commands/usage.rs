@@ -1,4 +1,4 @@
-//! `plexus usage`: what agents spent, as a table.
+//! `plexus usage`: the usage of agents, as a table.
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::civil::Date;
@@ -11,27 +11,27 @@ use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult, USAGE};
 use crate::cli::output::{Paint, TITLE, line, print, print_json_text, remark_unreadable, table};
 
-/// Most days that `--since` goes back.
+/// Maximum number of days that `--since` goes back.
 const DAYS_MAX: i64 = 3660;
-/// The minutes that the gateway's days can be apart from UTC's by: a multiple of this.
+/// Step of the time zone's offset from UTC that the gateway accepts, in minutes.
 const OFFSET_STEP: i64 = 15;
 
-/// Show what agents spent: tokens and money, as far as they tell
+/// Show the usage of agents: tokens and money, as far as they report it
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct UsageArgs {
     #[command(subcommand)]
     command: Option<UsageCommand>,
-    /// What each line is the sum of
+    /// The unit that each line sums up
     #[arg(long, value_enum, default_value = "runtime")]
     by: By,
-    /// The first day: YYYY-MM-DD, `today`, or a number of days with today: 7d
+    /// The first day: YYYY-MM-DD, `today`, or a number of days including today: 7d
     #[arg(long, value_name = "DAY", default_value = "30d", value_parser = parse_first_day)]
     since: Date,
-    /// Only of this session: an identifier, a prefix of one, or `last`
+    /// Show only this session: an identifier, a prefix of one, or `last`
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only of this runtime
+    /// Show only this runtime
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<String>,
     /// Output JSON
@@ -41,20 +41,20 @@ pub(crate) struct UsageArgs {
 
 #[derive(Debug, Subcommand)]
 enum UsageCommand {
-    /// Show or set the ceilings: what agents may spend before they ask
+    /// Show or set the ceilings: the usage after which agents have to ask
     Ceiling(CeilingArgs),
 }
 
 #[derive(Debug, Args)]
 struct CeilingArgs {
-    /// What it limits
+    /// The ceiling to show or set
     #[arg(value_enum)]
     of: Option<LimitOf>,
-    /// An amount and its currency, or tokens: `5 USD`, `2M tokens`, `5 USD, 2M tokens`; `none` for no ceiling, `configured` for what the
-    /// configuration file says. Without it the ceiling is shown
+    /// An amount and its currency, or tokens: `5 USD`, `2M tokens`, `5 USD, 2M tokens`; `none` for no ceiling, `configured` for that of the
+    /// configuration file. Without an amount, the ceiling is shown
     #[arg(value_name = "AMOUNT", requires = "of")]
     amount: Vec<String>,
-    /// Only of this session: an identifier, a prefix of one, or `last`
+    /// Limit only this session: an identifier, a prefix of one, or `last`
     #[arg(long, value_name = "SESSION", requires = "amount")]
     session: Option<String>,
     /// Output JSON
@@ -64,9 +64,9 @@ struct CeilingArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LimitOf {
-    /// What all sessions spend in a day
+    /// The usage of all sessions per day
     Day,
-    /// What each session spends
+    /// The usage of each session
     Session,
 }
 
@@ -85,7 +85,7 @@ enum By {
 }
 
 impl By {
-    /// The sums on the wire, and the headings of the names.
+    /// The grouping on the wire, and the headings of the names.
     const fn columns(self) -> (UsageBy, &'static [&'static str]) {
         match self {
             Self::Day => (UsageBy::Day, &["day"]),
@@ -186,7 +186,7 @@ async fn run_ceiling(args: CeilingArgs) -> CommandResult {
     Ok(0)
 }
 
-/// Parses a ceiling; `None`: as configured.
+/// Parses a ceiling; `None` for that of the configuration.
 fn parse_ceiling(amount: &str) -> Result<Option<Ceiling>, String> {
     match amount {
         "none" => Ok(Some(Ceiling::default())),
@@ -195,7 +195,7 @@ fn parse_ceiling(amount: &str) -> Result<Option<Ceiling>, String> {
     }
 }
 
-/// The ceilings as lines, with the amounts that count towards them.
+/// Formats the ceilings as lines, with the amounts that count towards them.
 fn format_ceilings(all: &CeilingsView, of: Option<LimitOf>) -> String {
     let format_ceiling = |ceiling: &Ceiling| {
         let costs = ceiling.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
@@ -218,7 +218,7 @@ fn format_ceilings(all: &CeilingsView, of: Option<LimitOf>) -> String {
     out
 }
 
-/// The response as a table, with its sum.
+/// Formats the response as a table, with its sum.
 fn format_usage(sums: &UsageSums, by: By, paint: Paint) -> String {
     let known_since = sums.known_since.to_string();
     let since = known_since.get(..10).unwrap_or_default();
@@ -262,7 +262,7 @@ fn counted_cells(spending: &Spending) -> [String; 4] {
     ]
 }
 
-/// An amount with its currency.
+/// Formats an amount with its currency.
 fn format_money(amount: f64, currency: &str) -> String {
     format!("{} {}", short_amount(amount), line(currency, 3))
 }

@@ -9,7 +9,7 @@ use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, age, line, print, print_json_text, remark_unreadable, table};
 
-/// Longest path and name that is shown, in characters.
+/// Maximum length of a path and a name, in characters.
 const TEXT_MAX: usize = 200;
 
 /// List the git worktrees that were made for sessions, or remove one
@@ -31,7 +31,7 @@ enum Change {
         /// Delete the branch, too
         #[arg(long)]
         delete_branch: bool,
-        /// Also if changes or commits are lost, after showing them
+        /// Remove it even if changes or commits are lost, after showing them
         #[arg(long)]
         force: bool,
     },
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
     }
 }
 
-/// The state of a worktree that matters before it is removed.
+/// The state of a worktree that matters for its removal.
 fn state(worktree: &ListedWorktree) -> String {
     let WorktreeView { missing, unsaved, problem, .. } = &worktree.worktree;
     if *missing {
@@ -125,7 +125,7 @@ async fn remove(
             let message = "this would be lost: commit or merge it first, or add --force";
             return Err(CommandFailure::plain(message));
         }
-        // Exactly what was shown.
+        // Confirms exactly the losses that were shown.
         request.lost = Some(unsaved.digest.clone());
         outcome = client.try_request(calls::remove_worktree(&request), operation).await?;
     }
@@ -137,7 +137,7 @@ async fn remove(
     Ok(0)
 }
 
-/// The changes and commits that would be lost, a line each.
+/// Formats the changes and commits that would be lost, one per line.
 fn format_losses(unsaved: &WorktreeLosses) -> String {
     let files = unsaved.files.iter().map(|file| format!("  changed  {}\n", line(file, TEXT_MAX)));
     let more = |listed: usize, all: usize, noun: &str| {

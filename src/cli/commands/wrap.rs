@@ -1,10 +1,10 @@
 //! `plexus wrap AGENT [ARGS…]`: starts an agent in this terminal, with its session in Plexus.
 //!
-//! It is for agents that can write what happens in their terminal to a file and take input from another, if words on their command line
-//! name these files. The agent is a child in the same terminal, with the same process group: it draws and reads as without it. Beside
-//! that, this process is a tunnel to the gateway: it says when the file has grown, and appends the lines that the gateway asks for.
-//! Without a gateway it looks for one twice a second, and says nothing. Whatever goes wrong, the agent runs as if it had been started by
-//! itself.
+//! It supports agents that can write the events of their terminal to a file and take input from another one, if options on their command
+//! line name these files. The agent is a child in the same terminal, with the same process group: it draws and reads as without the
+//! wrapper. In addition, this process is a tunnel to the gateway: it reports that the file has grown, and appends the lines that the
+//! gateway requests. Without a gateway it looks for one twice a second, and prints nothing. On any failure, the agent runs as if it had
+//! been started directly.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -50,12 +50,12 @@ const QUIET_POLL: Duration = Duration::from_millis(250);
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time at the end for a gateway to read the output, before the output is removed.
 const FINAL_READ_TIME: Duration = Duration::from_millis(500);
-/// Most answers that are remembered, so that none is written twice.
+/// Maximum number of written answers that are remembered, so that none is written twice.
 const WRITTEN_MAX: usize = 256;
-/// The largest `package.json` that is read for a version, in bytes.
+/// Maximum size of a `package.json` that is read for a version, in bytes.
 const PACKAGE_MAX: u64 = 1 << 20;
 
-/// The folder of the files in the state folder.
+/// The folder of the files, in the state folder.
 const WRAPPED: &str = "wrapped";
 const OUTPUT: &str = "output.jsonl";
 const INPUT: &str = "input.jsonl";
@@ -63,19 +63,19 @@ const LOCK: &str = "lock";
 
 /// An agent that can be wrapped.
 struct WrappedAgent {
-    /// The name, here and on the link socket.
+    /// The name on the command line and on the link socket.
     name: &'static str,
     program: &'static str,
-    /// The package of its program, which has its version.
+    /// The package of the program, which contains its version.
     package: &'static str,
     /// The oldest version that is wrapped.
     min_version: AgentVersion,
     /// The options that name the files for its output and its input.
     output: &'static str,
     input: &'static str,
-    /// Options with which it shows no terminal of its own, or has other files.
+    /// Options with which the agent shows no terminal of its own, or uses other files.
     without_terminal: &'static [&'static str],
-    /// The folder of its chats: a variable that names the agent's folder, that folder below the home folder, and a folder in it.
+    /// The folder of the agent's chats: a variable that names the agent's folder, that folder below the home folder, and a folder in it.
     chats: (&'static str, &'static str, &'static str),
 }
 
@@ -104,10 +104,10 @@ const AGENTS: &[WrappedAgent] = &[WrappedAgent {
     chats: ("QWEN_HOME", ".qwen", "projects"),
 }];
 
-/// Start an agent in this terminal as always, with its session in Plexus
+/// Start an agent in this terminal as usual, with its session in Plexus
 #[derive(Debug, Args)]
 pub(crate) struct WrapArgs {
-    /// The agent (`qwen`) and its own words: all of them, also `--help`, are the agent's
+    /// The agent (`qwen`) and its own arguments: all of them, even `--help`, are passed to the agent
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT [ARGS]")]
     args: Vec<OsString>,
 }
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &WrapArgs) -> ExitCode {
     wrap(&args.args)
 }
 
-/// Runs with the arguments after `wrap`: the agent's name, and its own arguments.
+/// Runs the command with the arguments after `wrap`: the agent's name, and its own arguments.
 pub(super) fn wrap(args: &[OsString]) -> ExitCode {
     let Some((name, args)) = args.split_first() else { return ExitCode::from(USAGE) };
     let Some(agent) = AGENTS.iter().find(|agent| name == agent.name) else {
@@ -144,7 +144,7 @@ fn fail(code: u8, error: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The version of a program, from the package that it is in; `None` if that cannot be said.
+/// The version of a program, from its package; `None` if it cannot be determined.
 fn version(program: &Path, name: &str) -> Option<AgentVersion> {
     #[derive(Deserialize)]
     struct Package {
@@ -161,8 +161,8 @@ fn version(program: &Path, name: &str) -> Option<AgentVersion> {
 }
 
 impl WrappedAgent {
-    /// Returns true if the agent shows its terminal with these arguments. A first argument that is no switch is a command, or a prompt
-    /// that it answers once.
+    /// Returns `true` if the agent shows its terminal with these arguments. A first argument that is not an option is a command, or a
+    /// prompt that it answers once.
     fn shows_terminal(&self, args: &[OsString]) -> bool {
         let is = |arg: &OsString, word: &str| {
             arg.as_bytes()
@@ -192,7 +192,7 @@ impl WrappedAgent {
     }
 
     async fn run_with_tunnel(&self, program: &Path, args: &[OsString], files: &Files) -> std::io::Result<ExitStatus> {
-        // The terminal's keys are the agent's. With a handler, rather than ignored, they are the agent's as ever.
+        // The terminal's keys belong to the agent. A handler, unlike ignoring the signals, leaves the agent's own handling unchanged.
         let mut keys = (signal(SignalKind::interrupt())?, signal(SignalKind::quit())?);
         let mut ends = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
         let mut child = tokio::process::Command::new(program)
@@ -231,7 +231,7 @@ impl WrappedAgent {
 
     fn hello(&self, pid: u32) -> HelperHello {
         let (link, agent, role) = (LINK_VERSION, self.name.to_owned(), HelperRole::Tunnel);
-        // It is a name, no secret: the process is one, too.
+        // The identifier is a name and not secret, so the process id is sufficient, too.
         let id = random_id().unwrap_or_else(|_| pid.to_string());
         HelperHello { link, agent, role, id, pid, terminal: None }
     }
@@ -254,12 +254,12 @@ struct Files {
     output: PathBuf,
     input: PathBuf,
     socket: PathBuf,
-    /// Held for as long as this process lives.
+    /// The lock, which is held while this process lives.
     _lock: std::fs::File,
 }
 
 impl Files {
-    /// Creates the files, and removes those of processes that have ended. `None` if that fails: the agent is started without.
+    /// Creates the files, and removes those of processes that have ended. `None` if that fails: the agent is started without them.
     fn make(home: &Home) -> Option<Self> {
         home.create().ok()?;
         let all = home.dir().join(WRAPPED);
@@ -308,7 +308,7 @@ impl Drop for Files {
     }
 }
 
-/// Removes the folders of processes that were killed: nobody holds their lock.
+/// Removes the folders of processes that were killed: their locks are free.
 fn remove_left_over(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let folder = entry.path();
@@ -326,13 +326,13 @@ struct Tunnel<'a> {
     hello: HelperHello,
     hello_event: Value,
     files: &'a Files,
-    /// The prompts that were written.
+    /// The number of prompts that were written.
     submits: Cell<u64>,
-    /// Becomes true when the agent has ended.
+    /// `true` once the agent has ended.
     ended: tokio::sync::watch::Sender<bool>,
 }
 
-/// A line of the gateway: a request, or how the tunnel ends.
+/// A line of the gateway: a request, or the end of the tunnel.
 #[derive(Deserialize)]
 struct GatewayLine<'a> {
     #[serde(borrow)]
@@ -354,16 +354,16 @@ struct GatewayRequest<'a> {
 /// A line to append for the agent.
 #[derive(Deserialize)]
 struct InputLine<'a> {
-    /// Written once: the name of the answer …
+    /// The name of the answer, which is written only once.
     once: Option<String>,
-    /// … or the prompts that were written before this one.
+    /// The number of prompts that were written before this one.
     submit: Option<u64>,
     #[serde(borrow)]
     line: &'a RawValue,
 }
 
 impl Tunnel<'_> {
-    /// Ends once the agent has ended and the gateway, if there is one, has read its output.
+    /// Runs until the agent has ended and the gateway, if there is one, has read its output.
     async fn run(&self) {
         let (mut ended, mut written_ids) = (self.ended.subscribe(), VecDeque::new());
         loop {
@@ -383,7 +383,7 @@ impl Tunnel<'_> {
         }
     }
 
-    /// Serves a gateway until it hangs up.
+    /// Serves a gateway until it disconnects.
     async fn serve(&self, mut stream: UnixStream, written_ids: &mut VecDeque<String>) -> std::io::Result<()> {
         let (read, mut write) = stream.split();
         let mut hello_event = self.hello_event.clone();
@@ -395,7 +395,7 @@ impl Tunnel<'_> {
         let (mut read, mut line) = (BufReader::new(read), Vec::new());
         loop {
             let poll = if grown.elapsed() < QUIET_AFTER { POLL } else { QUIET_POLL };
-            // What is read of a line stays in it when something else comes first.
+            // A partial line stays in the buffer when another event comes first.
             let limit = (MESSAGE_MAX - line.len()) as u64;
             tokio::select! {
                 read_bytes = async { (&mut read).take(limit).read_until(b'\n', &mut line).await } => {
@@ -422,7 +422,7 @@ impl Tunnel<'_> {
         }
     }
 
-    /// The reply to a line of the gateway; `None` if it is the end.
+    /// The reply to a line of the gateway; `None` at the end.
     fn handle_line(&self, line: &[u8], written_ids: &mut VecDeque<String>) -> Option<Value> {
         let GatewayRequest { id, method, path, body } = serde_json::from_slice::<GatewayLine<'_>>(line).ok()?.request?;
         let result = match (method.as_ref(), path.as_ref(), body) {
@@ -435,7 +435,7 @@ impl Tunnel<'_> {
         })
     }
 
-    /// Writes a prompt or an answer, once.
+    /// Writes a prompt or an answer, but only once.
     fn write(&self, body: &RawValue, written_ids: &mut VecDeque<String>) -> Result<(), String> {
         #[derive(Deserialize)]
         struct InputKind {

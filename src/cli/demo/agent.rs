@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A prompt waits while this many bytes wait for stdout: memory stays flat when nobody reads.
+/// Number of bytes queued for stdout at which a prompt waits: memory stays constant while the client does not read.
 pub(super) const PROMPT_AHEAD: usize = 256 << 10;
-/// Answers of the main thread may run this far ahead of stdout; then stdin is no longer read.
+/// Number of bytes queued for stdout at which answers of the main thread wait; stdin is then no longer read.
 pub(super) const ANSWERS_AHEAD: usize = 8 << 20;
-/// One write to stdout carries at most this much: what a Linux pipe holds.
+/// Maximum number of bytes per write to stdout: the capacity of a Linux pipe.
 pub(super) const WRITE_SIZE: usize = 64 << 10;
-/// Time for queued output to leave after stdin ended or after `crash`.
+/// Time for queued output to be written after stdin ended or after `crash`.
 pub(super) const FLUSH_TIME: Duration = Duration::from_millis(250);
-/// One row a command: name, hint for its input, what it does.
+/// The commands, one per row: name, hint for its input, description.
 pub(super) const TOUR: &[(&str, &str, &str)] = &[
     ("stream", "N [MS]", "N chunks, MS milliseconds apart (5)"),
     ("echo", "TEXT", "TEXT in one chunk"),
@@ -39,15 +39,15 @@ pub(super) const TOUR: &[(&str, &str, &str)] = &[
     ("stderr", "TEXT", "TEXT on stderr"),
     ("crash", "", "exit 3 in the middle of a line"),
 ];
-/// ACP's "resource not found": here, an unknown session.
+/// The code of ACP's "resource not found": here, an unknown session.
 const NOT_FOUND: i32 = -32002;
 
-/// The guarded values stay valid after a panic in another thread.
+/// Locks a mutex; its value stays valid after a panic in another thread.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The queue for stdout. It has whole lines only (but for `crash`), so the lines of two prompts never mix.
+/// The queue for stdout. It contains whole lines only (except for `crash`), so the lines of two prompts never mix.
 #[derive(Default)]
 pub(super) struct Out {
     state: Mutex<OutState>,
@@ -62,7 +62,7 @@ struct OutState {
 }
 
 impl Out {
-    /// Queues `bytes`, first waiting while more than `ahead` bytes wait already.
+    /// Queues `bytes`, after waiting while more than `ahead` bytes are queued.
     pub(super) fn push(&self, bytes: &[u8], ahead: usize) {
         let full = |s: &mut OutState| s.waiting.len() > ahead && !s.closed;
         let mut state = self.changed.wait_while(lock(&self.state), full).unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Out {
             let empty = |s: &mut OutState| s.waiting.is_empty();
             state = self.changed.wait_while(state, empty).unwrap_or_else(PoisonError::into_inner);
             batch.clear();
-            // A `line N` of many megabytes must not be kept for ever.
+            // The buffer of a `line N` of many megabytes must not be retained.
             batch.shrink_to(PROMPT_AHEAD * 2);
             std::mem::swap(&mut batch, &mut state.waiting);
             state.writing = true;
@@ -113,7 +113,7 @@ impl Out {
         state.closed = true;
         self.changed.notify_all();
         let busy = |s: &mut OutState| s.writing || !s.waiting.is_empty();
-        // After `patience` the client does not read; the rest is lost.
+        // After `patience` the client is not reading; the rest is lost.
         drop(self.changed.wait_timeout_while(state, patience, busy));
     }
 }
@@ -128,7 +128,7 @@ pub(super) type Failure = (i32, String);
 
 pub(super) struct Agent {
     pub(super) out: Arc<Out>,
-    /// Makes session ids differ between processes, as the client may keep them.
+    /// A random part that makes session ids differ between processes, as the client may store them.
     pub(super) seed: String,
     pub(super) state: Mutex<State>,
 }
@@ -183,7 +183,7 @@ pub(super) struct Turn {
 #[derive(Default)]
 pub(super) struct TurnState {
     pub(super) cancelled: bool,
-    /// The response to the prompt reports its tokens.
+    /// `true` if the response to the prompt reports its tokens.
     pub(super) tells: bool,
     pub(super) answers: HashMap<u64, Decision>,
 }
@@ -199,7 +199,7 @@ pub(super) enum Decision {
     Error(String),
 }
 
-/// The prompt ends here, with stop reason `cancelled`.
+/// The end of a prompt with the stop reason `cancelled`.
 pub(super) struct Cancelled;
 
 impl State {
@@ -247,7 +247,7 @@ pub(super) fn chunk(kind: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 }
 
-/// `chunk-0001 `; all of `total` chunks have labels of one width.
+/// Formats a label such as `chunk-0001 `; all labels of `total` chunks have the same width.
 pub(super) fn label(n: u64, total: u64) -> String {
     let width = total.to_string().len().max(4);
     format!("chunk-{n:0width$} ")

@@ -13,13 +13,13 @@ use super::agent::{
     lock, mode_name, mode_update, notification,
 };
 
-/// The largest `line N` and `flood N BYTES`, in bytes; more is refused with a message.
+/// Maximum size of `line N` and `flood N BYTES`, in bytes; a larger one is refused with a message.
 const MAX_TEXT: usize = 256 << 20;
 /// Time between chunks of `stream N` and between the steps of other commands.
 const PACE: Duration = Duration::from_millis(5);
-/// Bytes of text in a chunk of `flood N`.
+/// Size of the text in a chunk of `flood N`, in bytes.
 const FLOOD_TEXT: usize = 24;
-/// Bytes of text that count as a token.
+/// Size of the text that counts as a token, in bytes.
 const TOKEN: u64 = 4;
 /// Exit code of `crash`.
 const CRASH_CODE: i32 = 3;
@@ -76,7 +76,7 @@ impl Stage {
         if lock(&self.turn.state).cancelled { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Waits for `time`, or forever; a cancel ends the wait.
+    /// Waits for `time`, or forever; a cancellation ends the wait.
     fn pause(&self, time: Option<Duration>) -> Result<(), Cancelled> {
         let until = time.and_then(|time| Instant::now().checked_add(time));
         let mut state = lock(&self.turn.state);
@@ -162,7 +162,7 @@ impl Stage {
             return self.text(&format!("line takes at most {MAX_TEXT} bytes\n"));
         };
         let (head, tail) = self.envelope();
-        // The newline is not part of the N.
+        // The newline does not count towards N.
         let room = n.saturating_sub(head.len() + tail.len() - 1);
         let mut line = head.into_bytes();
         line.resize(line.len() + room, b'x');
@@ -177,7 +177,7 @@ impl Stage {
         format!("call-{}", state.next_tool)
     }
 
-    /// A new id of a request whose answer this turn waits for.
+    /// Makes a new id for a request whose answer this turn waits for.
     fn request_id(&self) -> u64 {
         let mut state = lock(&self.agent.state);
         let request = state.next_request;
@@ -186,8 +186,8 @@ impl Stage {
         request
     }
 
-    /// Asks four questions in one form (`elicitation/create`) and repeats the answers. As with [`ask`](Self::ask), a
-    /// cancel does not end the wait.
+    /// Asks four questions in one form (`elicitation/create`) and repeats the answers. As with [`ask`](Self::ask), a cancellation does not
+    /// end the wait.
     pub(super) fn form(&self) -> Result<(), Cancelled> {
         let titled = |value: &str, title: &str, description: &str| json!({"const": value, "title": title, "description": description});
         let schema = json!({
@@ -223,14 +223,14 @@ impl Stage {
         self.text(&report)
     }
 
-    /// Asks for all of `commands` at once, waits for all answers, then reports the decisions.
+    /// Asks for permission for all of `commands` at once, waits for all answers, then reports the decisions.
     ///
-    /// A cancel does not end the wait: ACP obliges the client to answer what is open.
+    /// A cancellation does not end the wait: ACP obliges the client to answer open requests.
     pub(super) fn ask(&self, commands: &[&str]) -> Result<(), Cancelled> {
         self.ask_for(commands, false)
     }
 
-    /// As [`ask`](Self::ask), for a command that people may edit before they allow it.
+    /// Asks as [`ask`](Self::ask) does, for a command that users may edit before they allow it.
     fn may_change(&self, command: &str) -> Result<(), Cancelled> {
         self.ask_for(&[command], true)
     }
@@ -303,7 +303,7 @@ impl Stage {
             if matches!(decision, Decision::Cancelled) {
                 stop = true;
             } else if !cancelled {
-                // Not `text`: a cancel at this moment must not leave the other card open.
+                // `text` is not used: a cancellation at this moment must not leave the other card open.
                 self.send(&notification(&self.session, &chunk("agent_message_chunk", &report)));
             }
         }
@@ -320,7 +320,7 @@ impl Stage {
             "sessionUpdate": "tool_call", "toolCallId": tool, "title": "Edit demo.txt", "kind": "edit", "status": "in_progress",
             "locations": [{"path": path, "line": 2}], "rawInput": {"path": path}, "content": [diff],
         }))?;
-        // A begun tool call is always ended: no cancel between the two.
+        // A tool call that has begun is always ended: no cancellation between the two.
         self.send(&notification(
             &self.session,
             &json!({
@@ -356,7 +356,7 @@ impl Stage {
         self.text("The answer is 42.\n")
     }
 
-    /// The tokens of the turn, by the prompt's length and what the session had used before the reply.
+    /// The tokens of the turn, from the prompt's length and the session's usage before the reply.
     pub(super) fn tokens(&self, asked: u64, before: u64) -> Value {
         let mut said = 0;
         self.with_session(|session| said = session.used.saturating_sub(before));
@@ -367,7 +367,7 @@ impl Stage {
     pub(super) fn usage(&self) -> Result<(), Cancelled> {
         lock(&self.turn.state).tells = true;
         let mut used = 0;
-        // A made-up price.
+        // The price is invented.
         self.with_session(|session| used = session.used / TOKEN);
         self.update(&json!({
             "sessionUpdate": "usage_update", "used": used, "size": 200_000,

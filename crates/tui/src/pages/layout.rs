@@ -18,7 +18,7 @@ pub(crate) const HEIGHT_MIN: u16 = 12;
 pub(crate) const NARROW: u16 = 72;
 /// Height below which a card takes the space of other parts, in lines.
 pub(super) const LOW: u16 = 14;
-/// Width below which the first line has only short names of the pages, in columns.
+/// Width below which the first line is shortened, in columns.
 pub(crate) const NARROW_TABS: u16 = 60;
 /// Width from which a list and a session are shown side by side, in columns.
 const PANES_MIN: u16 = 120;
