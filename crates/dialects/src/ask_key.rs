@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Separates name and occurrence in a written key. JSON text never ends like that.
+/// Separator of name and occurrence in a written key. JSON text never ends like that.
 const MARK: &str = " #";
 
 /// The key of a runtime's question: the runtime's own name for it, and its occurrence among the questions of that name.
@@ -21,28 +21,28 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
-    /// The key of a name that the runtime never reuses.
+    /// Makes the key of a name that the runtime never reuses.
     pub fn unique(id: impl Into<String>) -> Self {
         Self { id: id.into(), occurrence: 0 }
     }
 
-    /// The key of a name in its `occurrence`th question on the connection (from 1).
+    /// Makes the key of a name in its `occurrence`th question on the connection (from 1).
     pub fn nth(id: impl Into<String>, occurrence: u64) -> Self {
         Self { id: id.into(), occurrence }
     }
 
-    /// The runtime's own name: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
+    /// Returns the runtime's own name: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns whether this key, as a session has it, means the question with the key `known`. A key without an occurrence means the
-    /// current question of its name.
+    /// Returns whether this key, as a session has it, stands for the question with the key `known`. A key without an
+    /// occurrence stands for the current question of its name.
     pub fn means(&self, known: &Self) -> bool {
         self.id == known.id && (self.occurrence == known.occurrence || self.occurrence == 0)
     }
 
-    /// Returns whether it has no occurrence.
+    /// Returns whether the key has no occurrence.
     pub fn is_bare(&self) -> bool {
         self.occurrence == 0
     }

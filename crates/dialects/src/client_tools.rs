@@ -1,13 +1,13 @@
-//! The client tools: files and commands that an agent asks its client for.
+//! The client tools: files and commands that an agent requests from its client.
 
 use serde::{Deserialize, Serialize};
 
 use plexus_protocol::{NativeId, Resolver};
 
-/// A call of a client tool: ends in [`Dialect::done`](super::Dialect::done).
+/// A call of a client tool, which ends in [`Dialect::done`](super::Dialect::done).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientToolCall {
-    /// Comes back with the result.
+    /// The id that is returned with the result.
     pub id: u64,
     /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
     pub folder: String,
@@ -18,7 +18,7 @@ pub struct ClientToolCall {
 /// The operation of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientToolWork {
-    /// Read a text file: [`ClientToolResult::Text`].
+    /// Reads a text file: [`ClientToolResult::Text`].
     Read {
         /// The absolute path.
         path: String,
@@ -27,7 +27,7 @@ pub enum ClientToolWork {
         /// The number of lines to read.
         limit: Option<u64>,
     },
-    /// Write a text file, if it still holds what people were shown: [`ClientToolResult::Fine`].
+    /// Writes a text file, if it still has the content that the user was shown: [`ClientToolResult::Fine`].
     Write {
         /// The absolute path.
         path: String,
@@ -36,40 +36,40 @@ pub enum ClientToolWork {
         /// The new content.
         text: String,
     },
-    /// Run a command in a new terminal: [`ClientToolResult::Fine`] once it runs.
+    /// Runs a command in a new terminal: [`ClientToolResult::Fine`] once it runs.
     Run {
-        /// The terminal's number, never reused.
+        /// The number of the terminal, which is never reused.
         terminal: u64,
         /// A shell line as one element, or the program and its arguments.
         argv: Vec<String>,
-        /// Variables set on top of the runtime's own.
+        /// Variables set in addition to the runtime's own.
         env: Vec<(String, String)>,
         /// The working directory, absolute; `None` is the session's folder.
         cwd: Option<String>,
-        /// The number of bytes of its output to keep, from the end.
+        /// The number of bytes of the output to retain, from the end.
         keep: Option<u64>,
     },
-    /// Read a command's output so far: [`ClientToolResult::Output`].
+    /// Reads the output of a command so far: [`ClientToolResult::Output`].
     Output {
         /// The terminal.
         terminal: u64,
     },
-    /// Wait for a command to end: [`ClientToolResult::Ended`].
+    /// Waits for a command to end: [`ClientToolResult::Ended`].
     Wait {
         /// The terminal.
         terminal: u64,
     },
-    /// End a command and its process tree: [`ClientToolResult::Fine`], before they have ended.
+    /// Ends a command and its process tree: [`ClientToolResult::Fine`], before they have ended.
     Kill {
         /// The terminal.
         terminal: u64,
     },
-    /// Forget a terminal, and end its command if it still runs: [`ClientToolResult::Fine`].
+    /// Removes a terminal, and ends its command if it still runs: [`ClientToolResult::Fine`].
     Release {
         /// The terminal.
         terminal: u64,
     },
-    /// Forward the call to the client that opened the session: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
+    /// Forwards the call to the client that opened the session: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
     Errand {
         /// The session.
         native: NativeId,
@@ -96,9 +96,9 @@ pub enum ClientToolResult {
         /// The end of the command, once it has ended.
         end: Option<CommandEnd>,
     },
-    /// A command ended.
+    /// The end of a command.
     Ended(CommandEnd),
-    /// A client answered.
+    /// The response of a client.
     Served {
         /// The client.
         by: Resolver,
@@ -112,7 +112,7 @@ pub enum ClientToolResult {
 pub struct CommandEnd {
     /// The exit code.
     pub code: Option<i32>,
-    /// The name of the signal that killed it.
+    /// The name of the signal that ended it.
     pub signal: Option<String>,
 }
 
@@ -123,6 +123,6 @@ pub enum ClientToolError {
     Missing(String),
     /// Any other reason.
     Refused(String),
-    /// The device that opened the session is not connected, may not do it, or has not offered to.
+    /// The device that opened the session is not connected, lacks the permission, or does not support the call.
     Nobody,
 }

@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use super::RuntimeError;
 use plexus_protocol::text::clean;
 
-/// Characters of details that are shown.
+/// Maximum number of characters of details.
 const DETAILS_MAX: usize = 1500;
-/// Bytes of an error's data that are read.
+/// Maximum size of an error's data that is read, in bytes.
 const DATA_MAX: usize = 64 * 1024;
-/// Most nested errors that are followed.
+/// Maximum depth of nested errors that are read.
 const CAUSES_MAX: usize = 8;
 /// Members that describe the error, best first.
 const MESSAGE_MEMBERS: &[&str] = &[
@@ -31,12 +31,12 @@ const MESSAGE_MEMBERS: &[&str] = &[
 ];
 
 impl RuntimeError {
-    /// The error's message with the details in its data.
+    /// Returns the error's message with the details in its data.
     pub fn words(&self) -> String {
         with_details(&self.message, self.data.as_deref())
     }
 
-    /// The same error, with [`words`](Self::words) as its message.
+    /// Returns the error with [`words`](Self::words) as its message.
     pub(super) fn in_words(self) -> Self {
         Self { message: self.words(), ..self }
     }
@@ -49,14 +49,14 @@ pub fn says_nothing(words: &str) -> bool {
     plain.contains(&words.as_str())
 }
 
-/// A message with the details in its data.
+/// Returns a message with the details in its data.
 pub(super) fn with_details(message: &str, data: Option<&RawValue>) -> String {
     let data = data.map(RawValue::get).filter(|json| *json != "null" && json.len() <= DATA_MAX);
     let details = data.and_then(|json| serde_json::from_str::<Value>(json).ok()).map(|value| details(&value, 0));
     join_details(message, details.as_deref().unwrap_or_default())
 }
 
-/// A message with details, without repetition.
+/// Returns a message with details, without repetition.
 pub(super) fn join_details(message: &str, details: &str) -> String {
     let (message, details) = (sanitized(message), sanitized(details));
     match (message.as_str(), details.as_str()) {
@@ -68,7 +68,7 @@ pub(super) fn join_details(message: &str, details: &str) -> String {
     }
 }
 
-/// An error's text, truncated and sanitized.
+/// Returns an error's text, truncated and sanitized.
 pub(super) fn sanitized(text: &str) -> String {
     let text = clean(text.trim());
     match text.char_indices().nth(DETAILS_MAX) {
@@ -77,7 +77,7 @@ pub(super) fn sanitized(text: &str) -> String {
     }
 }
 
-/// The details in an error's data, as text if it has any.
+/// Returns the details in an error's data as text; empty if there are none.
 fn details(value: &Value, depth: usize) -> String {
     match value {
         Value::String(text) => match serde_json::from_str::<Value>(text) {

@@ -1,6 +1,6 @@
-//! FNV-1a: recognizes text that was reported before, without keeping it.
+//! FNV-1a, which recognizes text that was reported before without storing it.
 
-/// The hash of no text.
+/// The hash of empty text.
 pub const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Continues `hash` with `text`.

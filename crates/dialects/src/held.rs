@@ -1,4 +1,4 @@
-//! Questions beyond a session's share. They stay unanswered, so that the agent waits, until another question is over.
+//! Questions above the limit of a session. They stay unanswered, so that the agent waits, until another question is closed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::AgentRequest;
 
-/// Questions that a session may have open whatever the other sessions of its connection ask.
+/// Number of questions that a session may have open, however many the other sessions of its connection have.
 pub(super) const SHARE: usize = 16;
-/// Questions that are open at once on a connection; beyond them each session has its share only.
+/// Maximum number of open questions on a connection; above it each session may have only [`SHARE`].
 pub(super) const ASKS_MAX: usize = 256;
 
-/// Returns whether a session may open one more question, where it has `own` open, and its connection `all`.
+/// Returns whether a session may open one more question, if it has `own` open, and its connection `all`.
 pub(super) fn has_room(own: usize, all: usize) -> bool {
     own < SHARE || all < ASKS_MAX
 }
 
-/// The index of the first session with room; each session is judged once.
+/// Returns the index of the first question whose session may open one more; each session is checked once.
 fn first_with_room<'a>(
     sessions: impl Iterator<Item = Option<&'a NativeId>>,
     has_room: impl Fn(Option<&NativeId>) -> bool,
@@ -36,18 +36,18 @@ fn first_with_room<'a>(
     None
 }
 
-/// The questions that wait, in the order in which they were asked.
+/// The waiting questions, in the order in which they were asked.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct HeldQuestions(VecDeque<HeldQuestion>);
 
-/// A question that waits.
+/// A waiting question.
 #[derive(Serialize, Deserialize)]
 struct HeldQuestion {
     /// The session, if the question names one.
     native: Option<NativeId>,
-    /// The runtime's id of it.
+    /// The runtime's id of the question.
     id: String,
-    /// The runtime's message, to be read again.
+    /// The runtime's message, which is read again when the question is opened.
     frame: String,
 }
 
@@ -56,7 +56,7 @@ impl HeldQuestions {
         self.0.is_empty()
     }
 
-    /// The bytes of the messages that wait.
+    /// Returns the total size of the waiting messages, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(|held| held.frame.len()).sum()
     }
@@ -77,19 +77,19 @@ impl HeldQuestions {
         self.0.push_back(HeldQuestion { native, id: id.to_owned(), frame });
     }
 
-    /// Takes the first question whose session has room.
+    /// Takes the first question whose session may open one more.
     pub(super) fn next(&mut self, has_room: impl Fn(Option<&NativeId>) -> bool) -> Option<Bytes> {
         let at = first_with_room(self.0.iter().map(|held| held.native.as_ref()), has_room)?;
         self.0.remove(at).map(|held| held.frame.into())
     }
 
-    /// Removes the question with this id; its message.
+    /// Removes the question with this id, and returns its message.
     pub(super) fn remove(&mut self, id: &str) -> Option<Bytes> {
         let at = self.0.iter().position(|held| held.id == id)?;
         self.0.remove(at).map(|held| held.frame.into())
     }
 
-    /// Removes the questions of a session; their messages.
+    /// Removes the questions of a session, and returns their messages.
     pub(super) fn drop_session(&mut self, native: &NativeId) -> Vec<Bytes> {
         let (gone, stay) =
             std::mem::take(&mut self.0).into_iter().partition(|held| held.native.as_ref() == Some(native));
@@ -103,12 +103,12 @@ impl HeldQuestions {
     }
 }
 
-/// Parsed questions that wait, for an endpoint that lists its questions again after a lost connection.
+/// Waiting questions in parsed form, for an endpoint that lists its questions again after a lost connection.
 #[derive(Default)]
 pub(super) struct HeldRequests(VecDeque<(Option<NativeId>, AgentRequest)>);
 
 impl HeldRequests {
-    /// The bytes of the messages that wait.
+    /// Returns the total size of the waiting messages, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(|(_, ask)| ask.native.len()).sum()
     }
@@ -122,7 +122,7 @@ impl HeldRequests {
         self.0.push_back((native, ask));
     }
 
-    /// Takes the first question whose session has room.
+    /// Takes the first question whose session may open one more.
     pub(super) fn next(
         &mut self,
         has_room: impl Fn(Option<&NativeId>) -> bool,
@@ -131,7 +131,7 @@ impl HeldRequests {
         self.0.remove(at)
     }
 
-    /// Drops the questions that are over.
+    /// Removes the questions that were closed.
     pub(super) fn retain(&mut self, is_open: impl Fn(&AgentRequest) -> bool) {
         self.0.retain(|(_, ask)| is_open(ask));
     }

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use plexus_protocol::NativeId;
 
-/// An HTTP request to an endpoint: ends in [`Dialect::reply`](super::Dialect::reply).
+/// An HTTP request to an endpoint, which ends in [`Dialect::reply`](super::Dialect::reply).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Comes back with the reply.
+    /// The id that is returned with the reply.
     pub id: u64,
     /// The address: the endpoint, or its remote control.
     pub base: HttpBase,
@@ -17,20 +17,20 @@ pub struct HttpRequest {
     pub path: String,
     /// The JSON body.
     pub body: Option<Bytes>,
-    /// `true` if it carries a decision, an answer or a cancel: it overtakes reads, and is sent before the connection is closed.
+    /// `true` for a decision, an answer or a cancel, which overtakes reads and is sent before the connection is closed.
     pub decides: bool,
-    /// The session that it is about: requests of one session are sent one after the other, in parallel to those of other sessions. `None`:
-    /// it is about the whole endpoint, and is sent alone.
+    /// The session of the request: requests of one session are sent one after the other, in parallel to those of other
+    /// sessions. A request with `None` concerns the whole endpoint, and is sent alone.
     pub session: Option<NativeId>,
 }
 
 impl HttpRequest {
-    /// Returns whether it changes nothing, so that it may be retried.
+    /// Returns whether the request changes nothing, so that it may be retried.
     pub fn reads(&self) -> bool {
         self.method == "GET"
     }
 
-    /// Returns whether it changes something and is no decision: later requests of the session wait for it.
+    /// Returns whether the request changes something and is no decision: later requests of the session wait for it.
     pub fn acts(&self) -> bool {
         !self.reads() && !self.decides
     }
@@ -39,9 +39,9 @@ impl HttpRequest {
 /// One of a runtime's two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpBase {
-    /// [`Connect::Endpoint`](plexus_protocol::Connect::Endpoint).
+    /// The address of [`Connect::Endpoint`](plexus_protocol::Connect::Endpoint).
     Connect,
-    /// [`RuntimeSpec::remote`](plexus_protocol::RuntimeSpec::remote).
+    /// The address of [`RuntimeSpec::remote`](plexus_protocol::RuntimeSpec::remote).
     Remote,
 }
 

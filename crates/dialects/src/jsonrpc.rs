@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0, a frame at a time: reading without copying, writing on one line.
 //!
-//! A peer's message is kept as slices of its frame; what is sent is one line, even if the JSON in it has line breaks.
+//! A peer's message consists of slices of its frame; a sent message is one line, even if the JSON in it has line breaks.
 
 use std::borrow::Cow;
 
@@ -11,29 +11,29 @@ use serde_json::value::RawValue;
 
 use super::{DEPTH_MAX, RuntimeError, depth};
 
-/// JSON-RPC: there is no such method.
+/// The JSON-RPC code for an unknown method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// JSON-RPC: the parameters do not fit the method.
+/// The JSON-RPC code for parameters that do not fit the method.
 pub const INVALID_PARAMS: i64 = -32602;
-/// JSON-RPC: another error; also used for an error without a code.
+/// The JSON-RPC code for any other error; also used for an error without a code.
 pub(super) const INTERNAL: i64 = -32603;
 
 /// Text that borrows from the frame unless it has escapes.
 #[derive(Deserialize)]
 pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// A member that is present, even as `null`.
+/// Deserializes a member that is present, even as `null`.
 pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// One message, as the peer wrote it.
+/// A message, as the peer wrote it.
 pub(super) enum RpcMessage<'a> {
-    /// The peer wants an answer.
+    /// A request, which needs a response.
     Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
-    /// The peer tells something.
+    /// A notification.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
-    /// The peer answers.
+    /// The response to a request.
     Response { id: &'a RawValue, reply: Result<&'a RawValue, RuntimeError> },
 }
 
@@ -51,11 +51,10 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads one message. A message with a method is a request or a notification whatever else it holds, so that a peer's request is never
-/// taken for a response.
+/// Reads a message. A message with a method is a request or a notification whatever else it has, so that a peer's
+/// request is never taken for a response.
 ///
-/// # Errors
-/// The reason why `text` is not a message.
+/// # Errors Returns the reason why `text` is not a message.
 pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => {}
@@ -106,7 +105,7 @@ fn fault(error: &RawValue) -> RuntimeError {
 }
 
 impl RuntimeError {
-    /// An error without data.
+    /// Makes an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -126,7 +125,7 @@ pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
 pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// The member with this name, unless it is absent or null.
+    /// Returns the member with this name, unless it is absent or null.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(key, value)| key == name && value.get() != "null").map(|(_, value)| *value)
     }
@@ -161,8 +160,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Returns whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames have fewer brackets than that: counting them is several times
-/// cheaper than skipping strings.
+/// Returns whether the nesting of `frame` is at most [`DEPTH_MAX`]. Most frames have fewer brackets than that: counting
+/// them is several times cheaper than skipping strings.
 pub(super) fn shallow(frame: &[u8]) -> bool {
     frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX || depth(frame) <= DEPTH_MAX
 }
@@ -244,7 +243,7 @@ pub fn pretty(json: &str) -> String {
     out
 }
 
-/// A copy of `raw` on one line.
+/// Returns a copy of `raw` on one line.
 pub fn owned(raw: &RawValue) -> Box<RawValue> {
     if is_multiline(raw.get()) {
         // Valid JSON without white space between tokens is valid; if not, the text is kept.
@@ -254,16 +253,16 @@ pub fn owned(raw: &RawValue) -> Box<RawValue> {
     }
 }
 
-/// The part of `frame` that `raw` was read from, sharing its memory; a copy only where it has several lines.
+/// Returns the part of `frame` that `raw` was read from, which shares its memory; a copy only if the part has several lines.
 ///
 /// `raw` must have been read from `frame`.
 pub(super) fn slice(frame: &Bytes, raw: &RawValue) -> Bytes {
     if is_multiline(raw.get()) { compact(raw.get()).into() } else { frame.slice_ref(raw.get().as_bytes()) }
 }
 
-/// `value` as one frame: a line with its line feed.
+/// Returns `value` as one frame: a line with its line feed.
 pub fn line(value: &impl Serialize) -> Bytes {
-    // Our own types can always be written as JSON.
+    // The gateway's own types can always be written as JSON.
     let mut json = serde_json::to_string(value).unwrap_or_default();
     if is_multiline(&json) {
         json = compact(&json);
@@ -272,7 +271,7 @@ pub fn line(value: &impl Serialize) -> Bytes {
     json.into()
 }
 
-/// A request (with `id`) or a notification.
+/// Makes a request (with `id`) or a notification.
 pub(super) fn call(id: Option<&impl Serialize>, method: &str, params: &impl Serialize) -> Bytes {
     #[derive(Serialize)]
     struct Call<'a, I, P> {
@@ -285,12 +284,12 @@ pub(super) fn call(id: Option<&impl Serialize>, method: &str, params: &impl Seri
     line(&Call { jsonrpc: "2.0", id, method, params })
 }
 
-/// A notification.
+/// Makes a notification.
 pub(super) fn notify(method: &str, params: &impl Serialize) -> Bytes {
     call(None::<&u64>, method, params)
 }
 
-/// The response to the peer's request `id` (its JSON text).
+/// Makes the response to the peer's request `id` (its JSON text).
 pub(super) fn answer(id: &str, result: &impl Serialize) -> Bytes {
     #[derive(Serialize)]
     struct Answer<'a, I, R> {
@@ -301,7 +300,7 @@ pub(super) fn answer(id: &str, result: &impl Serialize) -> Bytes {
     line(&Answer { jsonrpc: "2.0", id: serde_json::from_str::<&RawValue>(id).ok(), result })
 }
 
-/// An error response to the peer's request `id` (its JSON text).
+/// Makes an error response to the peer's request `id` (its JSON text).
 pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
     #[derive(Serialize)]
     struct Refusal<'a> {
@@ -317,7 +316,7 @@ pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
     line(&Refusal { jsonrpc: "2.0", id: serde_json::from_str(id).ok(), error: Error { code, message } })
 }
 
-/// One of our own values as raw JSON.
+/// Returns a value of the gateway as raw JSON.
 pub fn to_raw(value: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

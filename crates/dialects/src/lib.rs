@@ -44,100 +44,106 @@ pub use http::{HttpBase, HttpReply, HttpRequest};
 pub use mcp_server::McpServer;
 pub use plexus_protocol::{FolderClaim, RequestSubject};
 
-/// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
+/// Maximum nesting of a message that is forwarded; a deeper one is stored as `raw` text.
 pub const DEPTH_MAX: usize = 128;
 
 /// The state of one connection in one dialect.
 pub trait Dialect: Send {
-    /// The connection is open: starts the handshake.
+    /// Starts the handshake on an open connection.
     fn open(&mut self, out: &mut Outbox);
 
-    /// Handles a frame of the runtime (NDJSON: one line, without its line feed). Any bytes are accepted: what cannot be read becomes
-    /// [`RuntimeEvent::Event`] of kind `raw`.
+    /// Handles a frame of the runtime (NDJSON: one line, without its line feed). Any bytes are accepted: unreadable
+    /// ones become a [`RuntimeEvent::Event`] of kind `raw`.
     fn feed(&mut self, frame: Bytes, out: &mut Outbox);
 
     /// Handles a command of the gateway.
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox);
 
-    /// The time asked for with [`Outbox::wake_after`] has passed.
+    /// Handles the wake-up that was requested with [`Outbox::wake_after`].
     fn wake(&mut self, _out: &mut Outbox) {}
 
-    /// The connection to an endpoint was lost. It is retried, and [`open`](Self::open) follows: the same state repeats the handshake and
-    /// finds out what was missed. Never called for programs.
+    /// Handles the loss of the connection to an endpoint. It is retried, and [`open`](Self::open) follows: the same
+    /// state repeats the handshake and reads what was missed. Never called for programs.
     fn lost(&mut self, _why: &str, _out: &mut Outbox) {}
 
-    /// The path of an `http://` endpoint's event stream (SSE). The data of each event is a frame.
+    /// Returns the path of an `http://` endpoint's event stream (SSE). The data of each event is a frame.
     fn events_path(&self) -> &'static str {
         "/"
     }
 
-    /// The paths to read from an `http://` endpoint without such a stream, to identify it.
+    /// Returns the paths to read from an `http://` endpoint without such a stream, to identify it.
     fn probes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns what an endpoint without the event stream is, and the fix, from the replies to [`probes`](Self::probes); `None` if unknown.
+    /// Returns a description of an endpoint without the event stream, and the fix, from the replies to
+    /// [`probes`](Self::probes); `None` if unknown.
     fn mistaken(&self, _probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         None
     }
 
-    /// Handles the reply to a [`HttpRequest`]: called once for each.
+    /// Handles the reply to an [`HttpRequest`]; called once for each.
     fn reply(&mut self, _id: u64, _reply: Result<HttpReply, String>, _out: &mut Outbox) {}
 
-    /// Handles the result of a [`ClientToolCall`]: called once for each, in any order.
+    /// Handles the result of a [`ClientToolCall`]; called once for each, in any order.
     fn done(&mut self, _id: u64, _done: Result<ClientToolResult, ClientToolError>, _out: &mut Outbox) {}
 
-    /// Saves the state for another gateway; `None` if that is impossible. Only programs whose dialect can save outlive the gateway.
+    /// Returns the state for another gateway process; `None` if that is impossible. Only programs whose dialect can
+    /// save its state outlive the gateway process.
     fn save(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Restores a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is invalid. A [`wake`](Self::wake)
-    /// follows at once, since pending wakes are lost.
+    /// Restores a state that [`save`](Self::save) returned, in place of [`open`](Self::open); returns `false` if it is
+    /// invalid. A [`wake`](Self::wake) follows at once, since pending wake-ups are lost.
     fn restore(&mut self, _saved: &[u8]) -> bool {
         false
     }
 
-    /// The pending questions, which wait for [`RuntimeCommand::Answer`].
+    /// Returns the pending questions, which wait for [`RuntimeCommand::Answer`].
     fn asks(&self) -> Vec<RequestKey> {
         Vec::new()
     }
 
-    /// The bytes of questions that wait until others are over. They are charged to the runtime.
+    /// Returns the total size of the questions that wait until others are closed, in bytes. They are charged to the runtime.
     fn held(&self) -> usize {
         0
     }
 
-    /// The prompts that have not ended.
+    /// Returns the prompts that have not ended.
     fn prompts(&self) -> Vec<Ticket> {
         Vec::new()
     }
 
-    /// The capabilities of the runtime, as far as reported. Read once it is ready, and again when it has opened a session.
+    /// Returns the capabilities of the runtime, as far as reported. They are read once it is ready, and again when it
+    /// has opened a session.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns whether commands run in the folder of the runtime's process, whatever the folder of the session is. Read once it is ready.
+    /// Returns whether commands run in the folder of the runtime's process, whatever the folder of the session is. It
+    /// is called once the runtime is ready.
     fn fixed_folder(&self) -> bool {
         false
     }
 
-    /// The reviewer that the runtime asks instead of people, if it has one. Read when it has opened a session or reported a review.
+    /// Returns the reviewer that the runtime asks instead of the user, if it has one. It is called when the runtime has
+    /// opened a session or reported a review.
     fn reviewer(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns the ways to reach its runtimes: `command` for programs, and URL schemes of endpoints (`ws`, `unix`, `http`).
+    /// Returns the ways to connect to runtimes of this dialect: `command` for programs, and URL schemes of endpoints
+    /// (`ws`, `unix`, `http`).
     fn reached_by(&self) -> &'static [&'static str] {
         &["command"]
     }
 
-    /// The number of sessions on one connection.
+    /// Returns the limit of sessions on one connection.
     fn sessions(&self) -> SessionLimit {
         SessionLimit::Many
     }
 }
 
-/// The number of sessions on one connection of a dialect.
+/// The limit of sessions on one connection of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionLimit {
     /// At most one; a second needs another process.
@@ -146,7 +152,7 @@ pub enum SessionLimit {
     Many,
 }
 
-/// The output of a step: events for the gateway, frames for the runtime, a requested wake.
+/// The output of a step: events for the gateway, frames for the runtime, a requested wake-up.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Events for the gateway, in order.
@@ -156,9 +162,9 @@ pub struct Outbox {
     pub frames: Vec<Bytes>,
     /// HTTP requests to an endpoint; those of one session are sent one after the other in this order.
     pub fetches: Vec<HttpRequest>,
-    /// Client tool calls, to be run at once and in parallel.
+    /// Client tool calls, which run at once and in parallel.
     pub client_tools: Vec<ClientToolCall>,
-    /// The time from now at which to call [`Dialect::wake`]; the driver keeps the earliest.
+    /// The time from now until [`Dialect::wake`] is called; the driver uses the earliest of several.
     pub wake_after: Option<Duration>,
 }
 
@@ -200,7 +206,7 @@ pub enum RuntimeEvent {
         /// The event.
         draft: EventDraft,
     },
-    /// The runtime asks people something.
+    /// The runtime asks the user a question.
     Asked {
         /// The session, if the message named one.
         native: Option<NativeId>,
@@ -214,7 +220,7 @@ pub enum RuntimeEvent {
         /// The whole question in its present form.
         ask: Box<AgentRequest>,
     },
-    /// The runtime put a question to a reviewer of its own instead of people, and it is decided.
+    /// The runtime's own reviewer decided a question instead of the user.
     Reviewed {
         /// The session.
         native: NativeId,
@@ -229,16 +235,16 @@ pub enum RuntimeEvent {
         native: Option<NativeId>,
         /// The question's key.
         key: RequestKey,
-        /// The answer from outside of the gateway, and its author.
+        /// The answer from outside of the gateway, with its author.
         elsewhere: Option<AnsweredElsewhere>,
     },
-    /// The gateway's answer came too late: somebody had answered outside of the gateway.
+    /// The gateway's answer came too late: the question had been answered outside of the gateway.
     AnswerLost {
         /// The session, if known.
         native: Option<NativeId>,
         /// The question's key.
         key: RequestKey,
-        /// The answer, and its author.
+        /// The answer, with its author.
         elsewhere: AnsweredElsewhere,
     },
     /// A run began that the gateway did not start: another client of the runtime prompted it. It ends with [`RuntimeEvent::Done`], not with
@@ -274,22 +280,23 @@ pub enum RuntimeEvent {
         /// The end of the run.
         end: RunEnd,
     },
-    /// A session ended in the runtime, which goes on: the terminal that it was in was closed.
+    /// A session ended in the runtime, which continues to run: the terminal of the session was closed.
     Closed {
         /// The session.
         native: NativeId,
         /// The reason, in words.
         why: String,
     },
-    /// The reported part of an endpoint's session, including this step: stored in one commit with those events. It comes back with
-    /// [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
+    /// The reported part of an endpoint's session, including this step. It is stored in one commit with those events,
+    /// and returned with [`ResumeTarget::carried`] when the session is opened again, by this gateway process or the
+    /// next.
     Checkpoint {
         /// The session.
         native: NativeId,
-        /// The dialect's own data, of bounded length, to report the rest once.
+        /// The dialect's own data, of bounded length, by which the rest is reported once.
         state: String,
     },
-    /// The runtime told what it spent. Not what a replay of the past repeats of single steps; repeated sums do no harm.
+    /// The runtime reported its spending. A replay of the past must not report single steps again; repeated sums do no harm.
     Spent {
         /// The session.
         native: NativeId,
@@ -306,7 +313,7 @@ pub enum RuntimeEvent {
 }
 
 impl RuntimeEvent {
-    /// The session of the event, if it names one that is open.
+    /// Returns the session of the event, if it names one that is open.
     fn native(&self) -> Option<&NativeId> {
         match self {
             Self::Opened { native, .. }
@@ -334,13 +341,13 @@ impl RuntimeEvent {
 /// The conversation that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAs {
-    /// A new one.
+    /// A new conversation.
     New,
-    /// The requested one, with its history.
+    /// The requested conversation, with its history.
     Resumed,
 }
 
-/// Somebody who answered a question outside of the gateway.
+/// The author and the content of an answer from outside of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnsweredElsewhere {
     /// The name, if known ("another client of Codex").
@@ -369,22 +376,22 @@ pub struct EventDraft {
     pub body: Bytes,
     /// The runtime's own bytes.
     pub native: Option<Bytes>,
-    /// For tool calls and their updates: the tool call, and whether it is over. The gateway closes those that never end.
+    /// The tool call of a `tool_call` event or an update, and whether the call has ended. The gateway closes calls that never end.
     pub tool: Option<ToolCallRef>,
-    /// For a changed title: the new one.
+    /// The new title, for a changed title.
     pub title: Option<String>,
 }
 
 impl EventDraft {
-    /// A draft with a body made by the gateway.
+    /// Makes a draft with a body of the gateway.
     pub fn new(kind: Kind, body: &impl serde::Serialize) -> Self {
-        // Our own body types can always be written as JSON; if one cannot, the event says so.
+        // The gateway's own body types can always be written as JSON; if one cannot, the event says so.
         let body = serde_json::to_vec(body).unwrap_or_else(|_| br#"{"problem":"unwritable body"}"#.to_vec());
         Self { kind, body: body.into(), native: None, tool: None, title: None }
     }
 
-    /// A frame that no dialect understood: stored and shown, never dropped. The body is `{"reason", "message"}` if the frame is JSON of
-    /// reasonable depth, else `{"reason", "text"}` (lossy UTF-8).
+    /// Makes a draft of a frame that no dialect understood: it is stored and shown, never dropped. The body is
+    /// `{"reason", "message"}` if the frame is JSON of reasonable depth, otherwise `{"reason", "text"}` (lossy UTF-8).
     pub fn raw(frame: Bytes, reason: &str) -> Self {
         let one_line = !frame.iter().any(|b| matches!(b, b'\r' | b'\n'));
         // The body wraps the frame in one level.
@@ -400,20 +407,20 @@ impl EventDraft {
 pub struct ToolCallRef {
     /// The runtime's identifier of the tool call.
     pub id: String,
-    /// `true` if the call is over (completed or failed).
+    /// `true` if the call has ended (completed or failed).
     pub over: bool,
-    /// The call of one of the gateway's own tools; only where the agent's server shares its tools among sessions.
+    /// The digest of a call of one of the gateway's own tools, if the agent's server shares its tools among sessions.
     pub own: Option<CallDigest>,
 }
 
 impl ToolCallRef {
-    /// The tool call of an event, not of the gateway's own tools.
+    /// Makes the tool call of an event, which is not a call of the gateway's own tools.
     pub fn new(id: impl Into<String>, over: bool) -> Self {
         Self { id: id.into(), over, own: None }
     }
 }
 
-/// A question from a runtime, before the gateway makes a request of it.
+/// A question from a runtime, from which the gateway makes a request.
 #[derive(Debug)]
 pub struct AgentRequest {
     /// The key.
@@ -440,13 +447,13 @@ pub struct AgentRequest {
     pub expects: ExpectedAnswer,
     /// `true` if the typed text is secret.
     pub secret: bool,
-    /// The runtime's own word for the danger of the action.
+    /// The runtime's own term for the danger of the action.
     pub danger_level: Option<String>,
     /// `true` if a reason can be sent back.
     pub allow_reason: bool,
     /// `true` if "remember this" can be sent back.
     pub allow_remember: bool,
-    /// `true` if no answer can be sent back: people see it here and answer it elsewhere.
+    /// `true` if no answer can be sent back: the question is shown here and answered elsewhere.
     pub observe_only: bool,
     /// The part that may be edited before it is allowed, if the dialect can send the edit.
     pub editable: Option<Editable>,
@@ -461,7 +468,7 @@ pub struct AgentRequest {
 }
 
 impl AgentRequest {
-    /// Returns a request without options or text beside its title: the base of struct update syntax.
+    /// Makes a request without options or text beside its title: the base of struct update syntax.
     pub fn new(
         key: RequestKey,
         kind: RequestType,
@@ -530,12 +537,12 @@ pub struct RuntimeError {
     pub data: Option<Box<RawValue>>,
 }
 
-/// A command to a runtime. It is saved for the next gateway: its names are fixed.
+/// A command to a runtime. It is saved for the next gateway process: its names are fixed.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub enum RuntimeCommand {
-    /// Open a session: ends in [`RuntimeEvent::Opened`] or [`RuntimeEvent::NotOpened`].
+    /// Opens a session; ends in [`RuntimeEvent::Opened`] or [`RuntimeEvent::NotOpened`].
     Open {
-        /// Comes back with the outcome.
+        /// The ticket that is returned with the outcome.
         ticket: Ticket,
         /// The working directory, absolute.
         cwd: String,
@@ -545,16 +552,16 @@ pub enum RuntimeCommand {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mcp_servers: Vec<McpServer>,
     },
-    /// Start a run: ends in [`RuntimeEvent::Ended`]. At most one at a time in a session.
+    /// Starts a run; ends in [`RuntimeEvent::Ended`]. A session has at most one at a time.
     Prompt {
-        /// Comes back with the end.
+        /// The ticket that is returned with the end.
         ticket: Ticket,
         /// The session.
         native: NativeId,
         /// ACP content blocks, each a JSON object.
         content: Vec<Box<RawValue>>,
     },
-    /// Cancel a run; its end still comes as [`RuntimeEvent::Ended`] or [`RuntimeEvent::Done`]. Open questions were answered before.
+    /// Cancels a run, which still ends in [`RuntimeEvent::Ended`] or [`RuntimeEvent::Done`]. Open questions were answered before.
     Cancel {
         /// The prompt to cancel; `None` for a run that the gateway did not start.
         ticket: Option<Ticket>,
@@ -564,22 +571,22 @@ pub enum RuntimeCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Answer a question. Sent at most once for a key; a key that is not open is ignored.
+    /// Answers a question. It is sent at most once for a key; a key that is not open is ignored.
     Answer {
         /// The question's key.
         key: RequestKey,
         /// The decision.
         decision: Decision,
     },
-    /// Call one of the runtime's own methods: ends in [`RuntimeEvent::Replied`].
+    /// Calls one of the runtime's own methods; ends in [`RuntimeEvent::Replied`].
     Call {
-        /// Comes back with the reply.
+        /// The ticket that is returned with the reply.
         ticket: Ticket,
         /// The session to name in the call, if the dialect's methods name one.
         native: Option<NativeId>,
         /// The method, as the client wrote it.
         method: String,
-        /// The parameters, untouched.
+        /// The parameters, unchanged.
         params: Option<Box<RawValue>>,
         /// `true` if it is a notification, which has no reply.
         notify: bool,
@@ -589,10 +596,10 @@ pub enum RuntimeCommand {
 /// A conversation to resume.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ResumeTarget {
-    /// The runtime's own id of it.
+    /// The runtime's own id of the conversation.
     pub native: NativeId,
-    /// `true` if the log has its history: then the runtime's replay is dropped, and if the runtime cannot resume it a new one is opened in
-    /// its place. Else the replay becomes events, and no new one is opened.
+    /// `true` if the log has the history: then the runtime's replay is dropped, and a new conversation replaces one
+    /// that the runtime cannot resume. Otherwise the replay becomes events, and no new conversation is opened.
     pub known: bool,
     /// The state that an earlier connection to the endpoint left, if the log has it: then only later events are reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -600,7 +607,7 @@ pub struct ResumeTarget {
 }
 
 impl ResumeTarget {
-    /// A conversation without carried state.
+    /// Makes a target without carried state.
     pub fn new(native: NativeId, known: bool) -> Self {
         Self { native, known, carried: None }
     }
@@ -611,7 +618,7 @@ impl ResumeTarget {
 pub struct CarriedState {
     /// The last [`RuntimeEvent::Checkpoint`].
     pub checkpoint: String,
-    /// The prompt that the session still waits for: the endpoint may or may not have it.
+    /// The prompt that the session still waits for, which may or may not have reached the endpoint.
     pub prompt: Option<Ticket>,
     /// The content of that prompt, to recognize it in the endpoint: ACP content blocks, as JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -620,10 +627,10 @@ pub struct CarriedState {
     pub asks: Vec<RequestKey>,
 }
 
-/// Creates a connection's state.
+/// A constructor of the state of a connection.
 pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
-/// Every dialect of this crate. A runtime can also speak those of `plexus-linked`.
+/// Every dialect of this crate. A runtime may also use those of `plexus-linked`.
 pub const TABLE: &[(&str, MakeDialect)] = &[
     ("acp", acp::make),
     ("codelia", codelia::make),
@@ -634,7 +641,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("opencode2", opencode::v2::make),
 ];
 
-/// The constructor of the dialect with this name.
+/// Returns the constructor of the dialect with this name.
 pub fn find(name: &str) -> Option<MakeDialect> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
 }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 /// An agent whose own terminals are sessions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TerminalDialect {
-    /// The name, as helpers give it.
+    /// The name that helpers send.
     pub name: &'static str,
     /// The dialect of its helpers, and the name of the runtime that has its sessions.
     pub dialect: &'static str,
@@ -32,53 +32,53 @@ pub const TERMINAL_DIALECTS: &[TerminalDialect] = &[
     TerminalDialect { name: "gemini", dialect: "gemini-terminal" },
 ];
 
-/// Returns whether the sessions of a dialect are in terminals of their own.
+/// Returns whether the sessions of a dialect are in their own terminals.
 pub fn in_terminal(dialect: &str) -> bool {
     TERMINAL_DIALECTS.iter().any(|agent| agent.dialect == dialect)
 }
 
-/// The version of the messages. A helper and a gateway of different versions ignore what they do not know.
+/// The version of the messages. A helper and a gateway of different versions ignore unknown members.
 pub const LINK_VERSION: u32 = 1;
 
 /// The purpose of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperRole {
-    /// The helper reports an event, and has ended.
+    /// Reports an event; the helper has ended by then.
     Event,
-    /// The helper waits for the answer to a question that the terminal shows beside it.
+    /// Waits for the answer to a question that the terminal shows as well.
     Question,
-    /// The helper waits for a prompt, to wake the agent with.
+    /// Waits for a prompt that wakes the agent.
     Inbox,
-    /// The helper stays connected: it reports what happens in its process, and makes requests there.
+    /// Stays connected to report events of its process, and to make requests there.
     Tunnel,
 }
 
 /// The first line of a helper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HelperHello {
-    /// [`LINK_VERSION`].
+    /// The version of the messages: [`LINK_VERSION`].
     pub link: u32,
     /// The agent, by the name of its [`TerminalDialect`].
     pub agent: String,
     /// The purpose of the helper.
     pub role: HelperRole,
-    /// A random name of the helper. It is the same after it has connected again.
+    /// A random name of the helper, which is the same after it has connected again.
     pub id: String,
     /// The process of the agent.
     pub pid: u32,
-    /// The shared terminal that it says to run in.
+    /// The shared terminal in which the agent runs, as the helper reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
 }
 
-/// The action of a helper at its end: as the gateway says, it decides nothing.
+/// The action of a helper at its end, as the gateway determines it: the helper decides nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperExit {
-    /// Text for its stdout.
+    /// Text for the stdout of the helper.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stdout: String,
-    /// Text for its stderr.
+    /// Text for the stderr of the helper.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
     /// The exit code.
@@ -89,12 +89,12 @@ pub struct HelperExit {
 /// A frame of the link endpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LinkFrame<'a> {
-    /// The connection of a helper; 0 for what is about a process.
+    /// The connection of a helper; 0 for a frame about a process.
     pub connection: u64,
     /// The time when the process of the agent started.
     #[serde(default)]
     pub started: u64,
-    /// The helper and its message, if this is one.
+    /// The helper and its message, if the frame is one.
     #[serde(rename = "said", default, borrow, skip_serializing_if = "Option::is_none")]
     pub message: Option<HelperMessage<'a>>,
     /// A process that has ended.
@@ -115,16 +115,16 @@ pub struct HelperMessage<'a> {
 /// A reply of a dialect to a helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LinkReply {
-    /// The connection of the helper. A tunnel is hung up on.
+    /// The connection of the helper. A tunnel is closed.
     pub connection: u64,
     /// The action of the helper at its end.
     pub exit: HelperExit,
 }
 
-/// A line of a tunnel after its [`HelperHello`]: one of these.
+/// A line of a tunnel after its [`HelperHello`], with one of these members.
 #[derive(Debug, Default, Deserialize)]
 pub struct TunnelLine<'a> {
-    /// Something that happened: the agent's own JSON.
+    /// An event, in the agent's own JSON.
     #[serde(default, borrow)]
     pub event: Option<&'a RawValue>,
     /// The reply to a request.
@@ -135,7 +135,7 @@ pub struct TunnelLine<'a> {
 /// The reply to a [`TunnelRequest`].
 #[derive(Debug, Deserialize)]
 pub struct TunnelReply<'a> {
-    /// The request.
+    /// The id of the request.
     pub id: u64,
     /// The HTTP status, if there is a reply.
     #[serde(default)]
@@ -143,15 +143,15 @@ pub struct TunnelReply<'a> {
     /// The body, as JSON.
     #[serde(default, borrow)]
     pub body: Option<&'a RawValue>,
-    /// The reason why there is no reply, in words.
+    /// The reason why there is no reply.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// A request that a tunnel makes in its process: written as `{"request": …}`.
+/// A request that a tunnel makes in its process, written as `{"request": …}`.
 #[derive(Debug, Serialize)]
 pub struct TunnelRequest<'a> {
-    /// Comes back with the reply.
+    /// The id that is returned with the reply.
     pub id: u64,
     /// The HTTP method.
     pub method: &'a str,
@@ -162,26 +162,27 @@ pub struct TunnelRequest<'a> {
     pub body: Option<&'a RawValue>,
 }
 
-/// The path of the request for a part of a transcript: up to `length` bytes from `offset`. The reply has the bytes (200), says that there
-/// is no such file (404), or that it is shorter now: its length in digits (416).
+/// Returns the path of the request for a part of a transcript: up to `length` bytes from `offset`. The reply has the
+/// bytes (200), or reports that there is no such file (404), or that it is shorter now, with its length in digits
+/// (416).
 pub fn transcript_path(path: &str, offset: u64, length: u64) -> String {
     let query = serde_json::json!({ "path": path, "offset": offset, "length": length }).to_string();
     format!("/transcript?{}", data_encoding::HEXLOWER.encode(query.as_bytes()))
 }
 
-/// The path of the request that asks whether the process that started then lives (200) or has ended (404), and has its end reported from
-/// now on.
+/// Returns the path of the request that checks whether the process that started at that time runs (200) or has ended
+/// (404). Its end is reported from then on.
 pub fn process_path(pid: u32, started: u64) -> String {
     format!("/process?{pid},{started}")
 }
 
-/// The path of the request that the tunnel with this connection is to make of `path`. The reply is that of the agent.
+/// Returns the path of the request that the tunnel of this connection forwards as `path`. The reply is that of the agent.
 pub fn tunnel_path(connection: u64, path: &str) -> String {
     format!("/tunnel/{connection}{path}")
 }
 
-/// The path of the request to type keys in a shared terminal if its screen shows what they are for. The body is a `TypeIf` of the
-/// terminal's own protocol, and so is what the reply has (200).
+/// Returns the path of the request to type keys in a shared terminal if its screen shows the question that they are
+/// for. The body is a `TypeIf` of the terminal's own protocol, and so is the body of the reply (200).
 pub fn terminal_path(terminal: &TerminalId) -> String {
     format!("/terminal?{terminal}")
 }
@@ -189,13 +190,13 @@ pub fn terminal_path(terminal: &TerminalId) -> String {
 /// A request to the link endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkRequest {
-    /// [`transcript_path`].
+    /// A request for [`transcript_path`].
     Transcript(TranscriptPart),
-    /// [`process_path`]: the pid, and when the process started.
+    /// A request for [`process_path`]: the pid, and the time at which the process started.
     Process(u32, u64),
-    /// [`tunnel_path`]: the connection, and the path of the agent's API.
+    /// A request for [`tunnel_path`]: the connection, and the path of the agent's API.
     Tunnel(u64, String),
-    /// [`terminal_path`].
+    /// A request for [`terminal_path`].
     Terminal(TerminalId),
 }
 
@@ -206,12 +207,12 @@ pub struct TranscriptPart {
     pub path: std::path::PathBuf,
     /// The position of the part.
     pub offset: u64,
-    /// The greatest length.
+    /// The maximum length, in bytes.
     pub length: u64,
 }
 
 impl LinkRequest {
-    /// Reads the path of a request; `None` if it is no request to a link endpoint.
+    /// Parses the path of a request; `None` if it is not a request to a link endpoint.
     pub fn read(path: &str) -> Option<Self> {
         if let Some(rest) = path.strip_prefix("/tunnel/") {
             let end = rest.find('/')?;

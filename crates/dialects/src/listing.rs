@@ -10,47 +10,48 @@ use serde_json::{Value, json};
 use super::jsonrpc::{Fields, object, string};
 use plexus_protocol::Timestamp;
 
-/// Longest title, in characters.
+/// Maximum length of a title, in characters.
 const TITLE_MAX: usize = 200;
-/// Longest folder, in bytes: no session works in a longer one.
+/// Maximum length of a folder, in bytes: no session works in a longer one.
 const CWD_MAX: usize = 4096;
-/// Longest id of a conversation, in bytes: none is opened by a longer one.
+/// Maximum length of the id of a conversation, in bytes: none is opened by a longer one.
 const NATIVE_MAX: usize = 1024;
-/// Conversations read from one reply; a runtime with more has pages.
+/// Maximum number of conversations read from one reply; a runtime with more has pages.
 pub const ANSWER_MAX: usize = 10_000;
-/// Most conversations in one reply of Codex.
+/// Maximum number of conversations in one reply of Codex.
 const CODEX_MAX: usize = 100;
 
 /// A conversation that a runtime stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
-    /// The runtime's own id of it.
+    /// The runtime's own id of the conversation.
     pub native: String,
     /// The title, or its first message, if reported: one line.
     pub title: Option<String>,
     /// The working directory, if reported.
     pub cwd: Option<String>,
-    /// The time of its last change, if reported.
+    /// The time of the last change, if reported.
     pub updated_at: Option<Timestamp>,
 }
 
 /// A runtime's reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
-    /// The conversations, in its own order.
+    /// The conversations, in the runtime's order.
     pub kept: Vec<ListedConversation>,
     /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,
 }
 
-/// The request to a runtime that speaks `dialect`: method and parameters. `cursor` is the `next` of an earlier reply; `most` the number of
-/// conversations, for runtimes that take one. `None` if the dialect has no such method.
+/// Returns the request to a runtime that speaks `dialect`: method and parameters. `cursor` is the `next` of an earlier
+/// reply; `most` is the maximum number of conversations, for runtimes that accept one. `None` if the dialect has no
+/// such method.
 pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'static str, Value)> {
     Some(match dialect {
         "acp" => ("session/list", cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))),
         "codelia" => ("session.list", json!({ "scope": "all", "limit": most })),
         "codex" => {
-            // All conversations, whoever opened them and with whatever model, except Codex's own helper threads.
+            // The list has all conversations, whoever opened them and with whatever model, except Codex's own helper threads.
             let mut params = json!({
                 "limit": most.min(CODEX_MAX), "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"],
@@ -80,7 +81,7 @@ struct ConversationFields {
     preview: &'static str,
     cwd: &'static str,
     updated: &'static str,
-    /// Set for helper conversations, which belong to another one.
+    /// The member that is set for helper conversations, which belong to another one.
     parent: &'static str,
 }
 
@@ -145,12 +146,12 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
     Some(ConversationList { kept, next })
 }
 
-/// The text of a member.
+/// Returns the text of a member.
 fn text_in(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.get(name).and_then(string).map(Cow::into_owned)
 }
 
-/// The first line with text, its white space collapsed, cut to the length of a title.
+/// Returns the first line with text, with collapsed white space and cut to the length of a title.
 fn line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut short = String::with_capacity(line.len().min(4 * TITLE_MAX));
@@ -166,7 +167,7 @@ fn line(text: &str) -> Option<String> {
     Some(short.chars().take(TITLE_MAX).collect())
 }
 
-/// A time as text, or in seconds.
+/// Parses a time given as text, or in seconds.
 fn instant(raw: &RawValue) -> Option<Timestamp> {
     if raw.get().starts_with('"') {
         return serde_json::from_str(raw.get()).ok();
@@ -174,7 +175,7 @@ fn instant(raw: &RawValue) -> Option<Timestamp> {
     millis(raw.get().parse::<f64>().ok()? * 1000.0)
 }
 
-/// A time in milliseconds.
+/// Converts a time in milliseconds.
 #[allow(clippy::cast_possible_truncation)] // a date between the years 1970 and 9999
 fn millis(millis: f64) -> Option<Timestamp> {
     const LAST: f64 = 253_402_300_799_000.0;

@@ -1,4 +1,4 @@
-//! MCP servers that a session's agent is told of.
+//! MCP servers for the agent of a session.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Time that OpenCode waits for a call of a tool, in milliseconds: longer than any takes.
+/// Time that OpenCode waits for a call of a tool, in milliseconds: longer than any call takes.
 const OPENCODE_TIMEOUT_MS: u32 = 120_000;
 
 /// An MCP server for the agent of one session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServer {
-    /// The gateway's own: a program that the agent starts and speaks to on stdio. Its tools need no approval, since the gateway asks
-    /// people itself where they have to be asked.
+    /// The gateway's own server: a program that the agent starts and uses on stdio. Its tools need no approval by the
+    /// agent, since the gateway itself asks the user where approval is required.
     Own {
-        /// The name, unlike that of any server of the agent's own configuration.
+        /// The name, which differs from that of any server in the agent's own configuration.
         name: String,
         /// The program, absolute.
         command: String,
@@ -25,12 +25,12 @@ pub enum McpServer {
         /// The variables; none is secret.
         env: BTreeMap<String, String>,
     },
-    /// One that a client named, in ACP's form.
+    /// A server that a client named, in ACP's form.
     Given(Box<RawValue>),
 }
 
 impl McpServer {
-    /// In ACP's form (`McpServer` of the schema): `{name, command, args, env: [{name, value}]}`.
+    /// Returns the server in ACP's form (`McpServer` of the schema): `{name, command, args, env: [{name, value}]}`.
     pub(crate) fn acp(&self) -> Value {
         match self {
             Self::Own { name, command, args, env } => {
@@ -41,8 +41,8 @@ impl McpServer {
         }
     }
 
-    /// As the body of OpenCode's `POST /mcp`; `None` for a server that only ACP can name. OpenCode has one list of servers for all its
-    /// sessions, so the gateway is asked to check each call.
+    /// Returns the server as the body of OpenCode's `POST /mcp`; `None` for a server that only ACP can name. OpenCode
+    /// has one list of servers for all its sessions, so the gateway checks each call.
     pub(crate) fn opencode(&self) -> Option<Value> {
         let Self::Own { name, command, args, env } = self else { return None };
         let shared = ["--shared", name];
@@ -53,7 +53,7 @@ impl McpServer {
         Some(json!({ "name": name, "config": config }))
     }
 
-    /// The name; `None` for a server that a client named.
+    /// Returns the name; `None` for a server that a client named.
     pub(crate) fn own_name(&self) -> Option<&str> {
         match self {
             Self::Own { name, .. } => Some(name),
@@ -61,7 +61,8 @@ impl McpServer {
         }
     }
 
-    /// As an entry of `mcp_servers` in Codex's configuration, with its name; `None` for a server that only ACP can name.
+    /// Returns the server as an entry of `mcp_servers` in Codex's configuration, with its name; `None` for a server
+    /// that only ACP can name.
     pub(crate) fn codex(&self) -> Option<(&str, Value)> {
         let Self::Own { name, command, args, env } = self else { return None };
         let entry = json!({ "command": command, "args": args, "env": env, "default_tools_approval_mode": "approve" });

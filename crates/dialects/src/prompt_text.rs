@@ -1,14 +1,14 @@
-//! Prompts for agents that take only text.
+//! Prompts for agents that accept only text.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::jsonrpc::object;
 
-/// The text of a prompt from ACP content blocks; a file becomes `@path`, as people type it in terminals. `taker` takes only text.
+/// Returns the text of a prompt from ACP content blocks; a file becomes `@path`, as users type it in terminals. `taker`
+/// is the agent that accepts only text.
 ///
-/// # Errors
-/// A message why a block cannot be sent.
+/// # Errors Returns a message with the reason why a block cannot be sent.
 pub fn prompt_text(content: &[Box<RawValue>], taker: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

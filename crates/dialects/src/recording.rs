@@ -1,8 +1,8 @@
-//! Recordings: what a runtime and the gateway said to each other, and what the gateway was asked meanwhile.
+//! Recordings of the messages between a runtime and the gateway, with the gateway's commands and results in between.
 //!
-//! A recording is NDJSON, one [`RecordingEntry`] a line: `{"dir":"out","line":".."}`. `out` is what the runtime said and
-//! `in` what it was told; the other directions are those of [`Direction`]. The recorder of a gateway writes them, `plexus
-//! replay` and the tests read them, and a [`Player`] has a dialect go through one.
+//! A recording is NDJSON, one [`RecordingEntry`] a line: `{"dir":"out","line":".."}`. `out` is a message of the runtime
+//! and `in` one to it; the other directions are those of [`Direction`]. The recorder of a gateway writes recordings,
+//! `plexus replay` and the tests read them, and a [`Player`] runs a dialect on one.
 
 mod describe;
 mod player;
@@ -19,7 +19,7 @@ pub use player::{Played, Player, frame_line, request_line};
 pub struct RecordingEntry {
     /// The author or the kind of the line.
     pub dir: Direction,
-    /// The number of the HTTP request or client tool call that it belongs to.
+    /// The number of the HTTP request or client tool call of the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The content, as text.
@@ -30,11 +30,11 @@ pub struct RecordingEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// The runtime that it is of: a [`RecordingHead`]. The first line of what a gateway records.
+    /// The runtime: a [`RecordingHead`]. It is the first line that a gateway records.
     About,
-    /// The connection was open: the dialect said hello.
+    /// The connection was opened, and the dialect started its handshake.
     Open,
-    /// An earlier gateway's state was taken over: the state.
+    /// The state of an earlier gateway process, which was restored.
     Restored,
     /// A command of the gateway: a [`RuntimeCommand`](crate::RuntimeCommand) as JSON.
     Command,
@@ -42,21 +42,21 @@ pub enum Direction {
     In,
     /// A message of the runtime: a frame, or an event of its stream.
     Out,
-    /// The reply to an HTTP request as `STATUS BODY`; the status 0 and why where there was none. Without an `id` it is
-    /// to the `in` before it.
+    /// The reply to an HTTP request as `STATUS BODY`; without a reply the status is 0, followed by the reason. Without
+    /// an `id` it belongs to the `in` before it.
     Reply,
     /// The outcome of a client tool call, as JSON.
     Done,
-    /// The time that the dialect had asked for was over.
+    /// The wake-up that the dialect had requested.
     Wake,
-    /// The connection was lost: why.
+    /// The reason why the connection was lost.
     Lost,
-    /// Words of the recorder.
+    /// A remark of the recorder.
     Note,
 }
 
 impl Direction {
-    /// The name in a recording.
+    /// Returns the name in a recording.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::About => "about",
@@ -84,7 +84,7 @@ pub struct RecordingHead {
 }
 
 impl RecordingHead {
-    /// The head of a recording of this runtime.
+    /// Makes the head of a recording of this runtime.
     pub fn new(version: &str, spec: &RuntimeSpec) -> Self {
         let spec =
             RuntimeSpec { env: std::collections::BTreeMap::new(), pass_env: Vec::new(), secret: None, ..spec.clone() };
@@ -92,12 +92,12 @@ impl RecordingHead {
     }
 }
 
-/// A line of a recording that cannot be used.
+/// The error for a line of a recording that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The fault of the line.
+    /// The reason why it cannot be used.
     pub why: String,
 }
 
@@ -110,17 +110,17 @@ impl std::fmt::Display for RecordingError {
 impl std::error::Error for RecordingError {}
 
 impl RecordingEntry {
-    /// A line.
+    /// Makes a line.
     pub fn new(dir: Direction, line: impl Into<String>) -> Self {
         Self { dir, id: None, line: line.into() }
     }
 
-    /// A line about the request or call with this number.
+    /// Makes a line about the request or call with this number.
     pub fn about(dir: Direction, id: u64, line: impl Into<String>) -> Self {
         Self { dir, id: Some(id), line: line.into() }
     }
 
-    /// As a line of a file, with its end.
+    /// Returns the line of a file, with its line feed.
     pub fn written(&self) -> String {
         // Plain text and numbers always can be written.
         let mut line = serde_json::to_string(self).unwrap_or_default();
@@ -129,10 +129,9 @@ impl RecordingEntry {
     }
 }
 
-/// Reads a recording. Empty lines count and say nothing.
+/// Reads a recording. Empty lines are counted and skipped.
 ///
-/// # Errors
-/// The first line that is none of a recording.
+/// # Errors Returns the first line that is not one of a recording.
 pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
@@ -144,10 +143,9 @@ pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> 
         .collect()
 }
 
-/// The head of a recording that has one.
+/// Returns the head of a recording that has one.
 ///
-/// # Errors
-/// The line that should be one and is not.
+/// # Errors Returns an error for a first line that should be a head and cannot be read as one.
 pub fn head(entries: &[(usize, RecordingEntry)]) -> Result<Option<RecordingHead>, RecordingError> {
     let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
     let head = serde_json::from_str(&entry.line);

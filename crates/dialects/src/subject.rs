@@ -6,7 +6,7 @@ use super::jsonrpc::{Fields, object, pretty, string};
 use super::{FolderClaim, RequestSubject};
 use plexus_protocol::{Question, QuestionOption};
 
-/// Members that hold a command: a shell line, or a program and its arguments. Named in the form of [`plain`].
+/// Members that hold a command: a shell line, or a program and its arguments. All names here are in the form of [`plain`].
 const COMMANDS: [&str; 14] = [
     "command",
     "cmd",
@@ -29,7 +29,7 @@ const LISTS: [&str; 3] = ["commands", "cmds", "commandlines"];
 const ARGUMENTS: [&str; 2] = ["args", "arguments"];
 /// Members that hold the folder.
 const FOLDERS: [&str; 5] = ["cwd", "workdir", "workingdirectory", "directory", "workingdir"];
-/// Members that change the effect of a command without being part of it: with one of them, more than the command runs.
+/// Members that change the effect of a command without being part of it: then the command alone does not show the whole effect.
 const HIDDEN: [&str; 4] = ["env", "environment", "stdin", "input"];
 /// Members that may hold the whole input.
 const WRAPPERS: [&str; 8] =
@@ -44,12 +44,12 @@ const AFTER: [&str; 7] = ["newstring", "newtext", "newstr", "new", "replace", "n
 const WHOLE: [&str; 5] = ["content", "contents", "text", "filetext", "body"];
 /// Members that hold an address.
 const ADDRESSES: [&str; 4] = ["url", "uri", "address", "href"];
-/// Most levels that an input may be wrapped.
+/// Maximum number of levels that an input may be wrapped.
 const DEEP: usize = 3;
-/// Most levels of an input that are searched for a command; anything deeper could be one.
+/// Maximum depth of an input that is searched for a command; anything deeper could be one.
 const LOOKED: usize = 16;
 
-/// A member's name without case and separators: `commandLine`, `command_line`, `Command-Line`.
+/// Returns a member's name without case and separators: `commandLine`, `command_line`, `Command-Line`.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -58,7 +58,7 @@ fn plain(name: &str) -> String {
 struct Input<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Input<'a> {
-    /// None if it is not an object, or one with duplicate members.
+    /// Reads the members; `None` if the value is not an object, or has duplicate members.
     fn of(raw: &'a RawValue) -> Option<Self> {
         let fields: Fields<'a> = object(raw)?;
         if fields.ambiguous() {
@@ -72,7 +72,7 @@ impl<'a> Input<'a> {
         self.0.iter().filter(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| *value).collect()
     }
 
-    /// The one member of these names; an error if there are several.
+    /// Returns the only member with one of these names; an error if there are several.
     fn one(&self, names: &[&str]) -> Result<Option<&'a RawValue>, ()> {
         match self.all(names).as_slice() {
             [] => Ok(None),
@@ -86,8 +86,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The action that a tool's input describes; `None` if it cannot be read for certain. An ambiguous input (two commands, duplicate members,
-/// odd types) describes nothing.
+/// Returns the action that a tool's input describes; `None` if it cannot be read for certain. An ambiguous input (two
+/// commands, duplicate members, odd types) describes nothing.
 pub(super) fn input(raw: &RawValue) -> Option<RequestSubject> {
     read(raw, DEEP)
 }
@@ -145,7 +145,7 @@ fn may_hold_command(raw: &RawValue, deep: usize) -> bool {
     })
 }
 
-/// A tool call whose input is only its arguments.
+/// Returns the subject of a tool call whose input is only its arguments.
 pub fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     let arguments = pretty(raw.get());
     match input(raw) {
@@ -158,13 +158,13 @@ pub fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     }
 }
 
-/// The command in a tool's input, if it has exactly one and nothing else that changes what runs.
+/// Returns the command in a tool's input, if it has exactly one and nothing else that changes its effect.
 pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     if HIDDEN.iter().any(|name| fields.all(&[name]).iter().any(|raw| !empty(raw))) {
         return None;
     }
-    // A known shell to run it with is no second command.
+    // A known shell that runs the command is not a second command.
     let shells =
         |raw: &RawValue| matches!(string(raw).as_deref(), Some("bash" | "sh" | "zsh" | "/bin/bash" | "/bin/sh"));
     let mut commands: Vec<&RawValue> = fields.all(&COMMANDS);
@@ -197,23 +197,23 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
     for more in fields.all(&ARGUMENTS) {
         argv.extend(strings(more)?);
     }
-    // An editor's tool, which has a file beside its command.
+    // A tool of an editor has a file beside its command.
     if !fields.all(&PATHS).is_empty() {
         return None;
     }
     argv.first().is_some_and(|first| !first.trim().is_empty()).then_some(RequestSubject::Command { argv, cwd })
 }
 
-/// The folder that an input without a command names.
+/// Returns the folder that an input without a command names.
 pub(super) fn folder(raw: &RawValue) -> Option<String> {
     let fields = Input::of(raw).filter(|fields| !has_command(fields))?;
     fields.text(&FOLDERS)
 }
 
-/// The changes to one file that an input describes.
+/// Returns the changes to one file that an input describes.
 fn edits(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
-    // An editor's tool has commands of its own.
+    // A tool of an editor has commands of its own.
     if has_command(&fields) && !matches!(fields.text(&COMMANDS).as_deref(), Some("create" | "str_replace" | "write")) {
         return None;
     }
@@ -238,7 +238,7 @@ fn edits(raw: &RawValue) -> Option<RequestSubject> {
     }
 }
 
-/// Questions in the form of tools: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
+/// Reads questions in the form of tools: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
 fn question(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     let all: Vec<&RawValue> = serde_json::from_str(fields.one(&["questions"]).ok()??.get()).ok()?;
@@ -273,7 +273,7 @@ fn question(raw: &RawValue) -> Option<RequestSubject> {
     (!questions.is_empty()).then(|| RequestSubject::Questions { words: questions_text(&questions), questions })
 }
 
-/// Questions as text.
+/// Returns questions as text.
 fn questions_text(questions: &[Question]) -> String {
     let mut out = Vec::new();
     for question in questions {
@@ -289,8 +289,8 @@ fn questions_text(questions: &[Question]) -> String {
     out.join("\n")
 }
 
-/// The command in a text, where its form sets it apart from prose: a JSON object, one fenced block of shell, a line that begins with `$`,
-/// or, after words that announce it, a final part in backquotes.
+/// Returns the command in a text whose form separates it from prose: a JSON object, one fenced block of shell, a line
+/// that begins with `$`, or, after words that announce it, a final part in backquotes.
 pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     let text = text.trim();
     if text.starts_with('{') {
@@ -317,7 +317,7 @@ pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     if says || (executes && before.trim().is_empty()) { line(code) } else { None }
 }
 
-/// A console's text without its prompts; none if some lines have a prompt and others may be output.
+/// Returns a console's text without its prompts; `None` if some lines have a prompt and others may be output.
 fn unprompted(code: &str) -> Option<&str> {
     match code.strip_prefix("$ ") {
         Some(code) if !code.contains('\n') => Some(code),

@@ -20,7 +20,7 @@ pub(super) struct Message<'a> {
     pub(super) data: Option<&'a RawValue>,
 }
 
-/// `{"text"}` of `user_message` and `model_output`.
+/// Returns the text of `user_message` and `model_output`: `{"text"}`.
 pub(super) fn text(data: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Data {
@@ -29,7 +29,7 @@ pub(super) fn text(data: &RawValue) -> Option<String> {
     object::<Data>(data).map(|data| data.text)
 }
 
-/// `{"callId","name","args"}`
+/// The data of `tool_call`: `{"callId","name","args"}`.
 #[derive(Deserialize)]
 pub(super) struct ToolCall<'a> {
     #[serde(rename = "callId")]
@@ -39,7 +39,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) args: Option<&'a RawValue>,
 }
 
-/// `{"callId","output"}`
+/// The data of `tool_output`: `{"callId","output"}`.
 #[derive(Deserialize)]
 pub(super) struct ToolOutput<'a> {
     #[serde(rename = "callId")]
@@ -48,7 +48,7 @@ pub(super) struct ToolOutput<'a> {
     pub(super) output: Option<&'a RawValue>,
 }
 
-/// `{"id","type","options"}`
+/// The data of `permission_dialog`: `{"id","type","options"}`.
 #[derive(Deserialize)]
 pub(super) struct Dialog<'a> {
     #[serde(borrow)]
@@ -82,7 +82,7 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-/// A message chunk, live.
+/// Makes the event for a live message chunk.
 pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft {
     let kind = match role {
         Role::User => Kind::UserMessageChunk,
@@ -92,7 +92,7 @@ pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft
     EventDraft { native: frame.cloned(), ..EventDraft::new(kind, &body) }
 }
 
-/// A message of the history.
+/// Makes the event for a message of the history.
 pub(super) fn past(turn: &Turn) -> EventDraft {
     chunk(turn.role, &turn.text, None)
 }
@@ -122,7 +122,7 @@ struct Block<'a> {
     content: TextBlock<'a>,
 }
 
-/// `tool_call`
+/// Makes the event for `tool_call`.
 pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
     let body = Tool {
         session_update: "tool_call",
@@ -138,7 +138,7 @@ pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
 }
 
-/// `tool_output`: the mirror does not report failures.
+/// Makes the event for `tool_output`: the mirror does not report failures.
 pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft {
     let text = output.output.map(|raw| string(raw).map_or_else(|| pretty(raw.get()), Cow::into_owned));
     let body = Tool {
@@ -155,13 +155,14 @@ pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft 
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
 }
 
-/// `hook`, unchanged.
+/// Makes the event for `hook`, unchanged.
 pub(super) fn hook(data: &RawValue, frame: &Bytes) -> EventDraft {
     let body = jsonrpc::slice(frame, data);
     EventDraft { kind: Kind::Hook, body, native: Some(frame.clone()), tool: None, title: None }
 }
 
-/// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the only running tool call, which it must be about.
+/// Makes the request for `permission_dialog`: it is shown, but only the user at the UI can answer it. `call` is the
+/// only running tool call, which it must be about.
 pub(super) fn dialog(
     dialog: &Dialog<'_>,
     key: RequestKey,
@@ -216,7 +217,7 @@ pub(super) struct ToolUnderWay {
     pub(super) args: Option<Box<RawValue>>,
 }
 
-/// The meaning of an option by its label: the mirror reports no more.
+/// Returns the meaning of an option by its label: the mirror reports no more.
 fn meaning(label: &str) -> Choice {
     let label = label.to_lowercase();
     let word = |word: &str| label.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
@@ -230,7 +231,7 @@ fn meaning(label: &str) -> Choice {
     }
 }
 
-/// The ACP kind of one of Gemini's tools.
+/// Returns the ACP kind of one of Gemini's tools.
 fn sort_of(tool: &str) -> &'static str {
     match tool {
         "run_shell_command" => "execute",

@@ -4,10 +4,10 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
 
-/// Longest message passed on in full, in bytes.
+/// Maximum length of a message that is forwarded in full, in bytes.
 pub(super) const FRAME_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes kept of a longer message; the rest is dropped and counted.
+/// Number of bytes retained of a longer message; the rest is dropped and counted.
 const FRAME_KEPT: usize = 64 * 1024;
 
 /// A message.
@@ -27,11 +27,11 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Takes one WebSocket message; returns the messages that are now complete.
+    /// Adds one WebSocket message, and returns the messages that are now complete.
     pub(super) fn feed(&mut self, mut bytes: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
-        // With no unfinished message before it, it cannot be the end of one; nor the beginning of one, since only white space and the NUL
-        // may follow a complete object.
+        // With no unfinished message before it, it cannot be the end of one; it cannot be the beginning of one either,
+        // since only white space and the NUL may follow a complete object.
         let alone = self.rest.trim_ascii().is_empty() && self.dropped == 0 && bytes.len() <= FRAME_MAX;
         if alone && object(&bytes) {
             self.rest.clear();
@@ -54,7 +54,7 @@ impl FrameReader {
         frames
     }
 
-    /// The rest without a NUL, when the stream has ended.
+    /// Returns the rest without a NUL, after the end of the stream.
     pub(super) fn finish(&mut self) -> Option<Bytes> {
         self.dropped = 0;
         let rest = std::mem::take(&mut self.rest).freeze();
@@ -68,7 +68,7 @@ impl FrameReader {
         let all = self.rest.len() as u64 + piece.len() as u64 + self.dropped;
         let room = FRAME_KEPT.saturating_sub(self.rest.len()).min(piece.len());
         self.rest.extend_from_slice(&piece[..room]);
-        // Copied, since a slice would hold the whole buffer.
+        // The bytes are copied, since a slice would retain the whole buffer.
         self.rest = BytesMut::from(&self.rest[..self.rest.len().min(FRAME_KEPT)]);
         self.dropped = all - self.rest.len() as u64;
     }

@@ -1,13 +1,13 @@
-//! The messages of a Gemini UI, and which part of its history is new. The history has no identifiers: texts are compared.
+//! The messages of a Gemini UI, and the detection of the new part of its history. The history has no identifiers, so texts are compared.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-/// Messages requested, remembered and compared; of a longer history the end counts.
+/// Maximum number of messages requested, stored and compared; of a longer history the end is used.
 pub(super) const TURNS_MAX: usize = 256;
 
-/// Bytes of text remembered; the oldest is dropped first.
+/// Maximum size of the stored text, in bytes; the oldest is removed first.
 const TEXT_MAX: usize = 4 * 1024 * 1024;
 
 /// The author.
@@ -32,11 +32,11 @@ pub(super) struct Turns {
     bytes: usize,
     /// The ends of the pieces of the first turn.
     pieces: Vec<usize>,
-    /// The number of messages that it was read from.
+    /// The number of messages that the turns were read from.
     read: usize,
 }
 
-/// Pieces of the first turn remembered; with more, the history may repeat some.
+/// Maximum number of stored pieces of the first turn; with more, the history may repeat some.
 const PIECES_MAX: usize = 1024;
 
 impl Turns {
@@ -66,23 +66,23 @@ impl Turns {
         }
     }
 
-    /// Returns whether it holds as many messages as were requested, so that there may be older ones.
+    /// Returns whether there are as many messages as were requested, so that there may be older ones.
     pub(super) fn full(&self) -> bool {
         self.read >= TURNS_MAX
     }
 
-    /// The part of `history` after everything known, and before the `live` messages received meanwhile. Its first turn may be the rest of
-    /// the last known message.
+    /// Returns the part of `history` after everything known, and before the `live` messages received meanwhile. Its
+    /// first turn may be the rest of the last known message.
     pub(super) fn missed(&self, history: &Self, live: &Self) -> Vec<Turn> {
         let mut new = self.after(history);
         live.cut(&mut new);
         new
     }
 
-    /// The part of `history` after everything known.
+    /// Returns the part of `history` after everything known.
     fn after(&self, history: &Self) -> Vec<Turn> {
-        // The longest common subsequence, since the UI may omit some of what it mirrored. Of several possible ends the first is taken,
-        // since everything known is complete from the start.
+        // The longest common subsequence is used, since the UI may omit some of what it mirrored. Of several possible
+        // ends the first is used, since everything known is complete from the start.
         let mut row = vec![0usize; history.turns.len() + 1];
         for known in &self.turns {
             let mut before = 0;
@@ -121,7 +121,7 @@ impl Turns {
                 old.role == live.role
                     && (same(&old.text, &live.text)
                         || live.role == Role::Model
-                            // Received from its middle on; reported before it was complete; both.
+                            // The message was received from its middle on, was reported before it was complete, or both.
                             && ((first && old.text.ends_with(live.text.as_str()))
                                 || (last && live.text.starts_with(old.text.as_str()))
                                 || (first && last && self.overlap(&old.text) > 0)))

@@ -36,10 +36,10 @@ const UI_USER: &str = "a user of the Gemini UI";
 /// Interval of retries and of checks for silence.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Ticks that a UI may take to be ready (it answers 503) before its history, or a prompt, is given up.
+/// Ticks that a UI may take to be ready (until then it answers 503) before the history, or a prompt, is abandoned.
 const READY_TICKS: u32 = 60;
 
-/// Ticks that a remote control may be unreachable before its history is given up.
+/// Ticks that a remote control may be unreachable before the history is abandoned.
 const THERE_TICKS: u32 = 5;
 
 /// Ticks of silence that end a run whose end may have been missed while the connection was lost, or a prompt that was accepted and never
@@ -49,16 +49,16 @@ const SILENT_TICKS: u32 = 60;
 /// Ticks of silence that end a run that may never have begun: a slash command has no `idle`.
 const COMMAND_TICKS: u32 = 5;
 
-/// Messages held until the history is known.
+/// Maximum number of messages that are queued until the history is known.
 const HELD_MAX: usize = 1024;
 
-/// Bytes of messages held. Beyond either limit the history is given up.
+/// Maximum size of the queued messages, in bytes. Above either limit the history is abandoned.
 const HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Most open questions; a further one is reported as raw.
+/// Maximum number of open questions; further ones are reported as raw.
 const ASKS_MAX: usize = 64;
 
-/// Tool calls of a run remembered for questions about them.
+/// Maximum number of tool calls of a run that are stored for questions about them.
 const CALLS_MAX: usize = 256;
 
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
@@ -73,7 +73,7 @@ struct Mirror {
     /// `true` if the session is open.
     opened: bool,
     frames: FrameReader,
-    /// Messages held until the session is open and the history is known.
+    /// Messages queued until the session is open and the history is known.
     held: VecDeque<Bytes>,
     held_bytes: usize,
     held_dropped: u64,
@@ -83,7 +83,7 @@ struct Mirror {
     run: Option<Run>,
     doubt: Option<Doubt>,
     asks: BTreeMap<RequestKey, Shown>,
-    /// The number of questions with a key: the next occurrence.
+    /// The number of questions with a key, which is the occurrence of the next one.
     asked: u64,
     calls: BTreeMap<String, ToolUnderWay>,
     /// The id of the last request.
@@ -93,7 +93,7 @@ struct Mirror {
 /// The state of reading the history.
 struct Catching {
     what: Missing,
-    /// The pending request; without one it is made at the next tick.
+    /// The pending request; if there is none, the next tick makes one.
     fetch: Option<u64>,
     tries: u32,
 }
@@ -103,17 +103,17 @@ struct Catching {
 enum Missing {
     /// The whole history.
     Past,
-    /// The part after an earlier gateway: which part that is cannot be determined.
+    /// The part after an earlier gateway process, whose extent cannot be determined.
     Unknown,
-    /// The part while the connection was lost.
+    /// The part from the time when the connection was lost.
     Meanwhile,
 }
 
 /// The current run.
 enum Run {
-    /// Begun at the UI.
+    /// A run begun at the UI.
     AtUi,
-    /// Begun by a prompt of the gateway.
+    /// A run begun by a prompt of the gateway.
     Ours { ticket: Ticket, text: String, post: Post, shown: bool },
 }
 
@@ -121,23 +121,23 @@ enum Run {
 enum Post {
     /// The pending request.
     Sent { id: u64, tries: u32 },
-    /// The UI was not ready, so many times; it is sent now, or at the next tick.
+    /// The number of times that the UI was not ready; the prompt is sent now, or at the next tick.
     Again { tries: u32 },
-    /// The UI accepted it.
+    /// The UI accepted the prompt.
     Taken,
 }
 
-/// The run may be over without a report.
+/// A run that may have ended without a report.
 struct Doubt {
-    /// Ticks of silence after which it counts as over.
+    /// Ticks of silence after which the run counts as ended.
     left: u32,
     limit: u32,
 }
 
-/// A question that people see.
+/// A question that the user sees.
 struct Shown {
     options: Vec<String>,
-    /// The connection was lost meanwhile: it may have been answered.
+    /// `true` if the connection was lost meanwhile, so that the question may have been answered.
     stale: bool,
 }
 
@@ -153,7 +153,7 @@ impl Dialect for Mirror {
         }
     }
 
-    /// Questions are answered only at the UI.
+    /// Returns the capabilities: questions are answered only at the UI.
     fn capabilities(&self) -> Capabilities {
         [Capability::Cancel].into_iter().collect()
     }
@@ -166,7 +166,7 @@ impl Dialect for Mirror {
         self.doubt = None;
         self.asks.values_mut().for_each(|shown| shown.stale = true);
         if self.catching.is_some() || (self.remote && !self.opened) {
-            // The history has what they say.
+            // The history has their content.
             (self.held, self.held_bytes) = (VecDeque::new(), 0);
         }
     }
@@ -224,7 +224,7 @@ impl Dialect for Mirror {
         } else if matches!(&self.run, Some(Run::Ours { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
             self.posted(reply, out);
         }
-        // A reply that is no longer needed.
+        // The reply is no longer needed.
         self.tick(out);
     }
 
@@ -292,7 +292,7 @@ impl Mirror {
         self.catch_up(if known { Missing::Unknown } else { Missing::Past }, out);
     }
 
-    /// Requests the history; later messages are held until it comes.
+    /// Requests the history; later messages are queued until it comes.
     fn catch_up(&mut self, what: Missing, out: &mut Outbox) {
         self.catching = Some(Catching { what, fetch: None, tries: 0 });
         if self.remote {
@@ -342,7 +342,7 @@ impl Mirror {
         }
     }
 
-    /// The history is unavailable.
+    /// Reports that the history is unavailable.
     fn give_up(&mut self, why: &str, out: &mut Outbox) {
         emit_error("gap", &format!("some earlier messages of the UI are missing here: {why}"), out);
         if self.run.is_some() {
@@ -419,7 +419,7 @@ impl Mirror {
         }
     }
 
-    /// Handles the held messages.
+    /// Handles the queued messages.
     fn release(&mut self, out: &mut Outbox) {
         self.catching = None;
         let dropped = std::mem::take(&mut self.held_dropped);
@@ -486,7 +486,7 @@ impl Mirror {
             Ok(HttpReply { status, .. }) => format!("the UI did not accept the message: it answered {status}"),
             Err(why) => format!("whether the UI accepted the message is unknown: {why}"),
         };
-        // If it is shown after all, the run goes on to its end.
+        // If the message is shown nevertheless, the run continues to its end.
         if !*shown {
             self.over(&failed(why), out);
         }
@@ -507,7 +507,7 @@ impl Mirror {
         }
     }
 
-    /// Returns whether this is our prompt, shown for the first time.
+    /// Returns whether this is the gateway's prompt, shown for the first time.
     fn is_own_prompt(&mut self, prompt: &str) -> bool {
         match &mut self.run {
             Some(Run::Ours { text, shown, .. }) if !*shown && same(text, prompt) => {
@@ -520,7 +520,7 @@ impl Mirror {
 
     // === runs ===
 
-    /// Activity: without a run, one begins at the UI.
+    /// Records activity: without a run, one begins at the UI.
     fn begin_run(&mut self, out: &mut Outbox) {
         if self.run.is_none() {
             self.run = Some(Run::AtUi);
@@ -552,7 +552,7 @@ impl Mirror {
         self.doubt = Some(Doubt { left: limit, limit });
     }
 
-    /// The run was silent for long enough to count as over.
+    /// Ends a run that was silent for long enough to count as ended.
     fn silent(&mut self, out: &mut Outbox) {
         let end = match &self.run {
             Some(Run::Ours { shown: false, .. }) => failed("the UI accepted the message but did not show it".into()),
@@ -563,7 +563,7 @@ impl Mirror {
         self.over(&end, out);
     }
 
-    /// Requests a wake while something waits for time.
+    /// Requests a wake-up while something waits for time.
     fn tick(&self, out: &mut Outbox) {
         let catching = self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none());
         let posting = matches!(&self.run, Some(Run::Ours { post: Post::Again { .. }, .. }));
@@ -635,7 +635,7 @@ impl Mirror {
                 event(events::tool_output(&output, frame), out);
             }
             "idle" => match &self.run {
-                // The end of something else: our prompt is still to come, or was shown in another form.
+                // Something else ended: the gateway's prompt is still to come, or was shown in another form.
                 Some(Run::Ours { shown: false, post, .. }) => {
                     if matches!(post, Post::Taken) {
                         self.doubt(COMMAND_TICKS);
@@ -661,7 +661,7 @@ impl Mirror {
         Some(())
     }
 
-    /// The model is active: it was no slash command.
+    /// Records that the model is active, so that the run is not a slash command.
     fn model_active(&mut self, out: &mut Outbox) {
         self.begin_run(out);
         if self.doubt.as_ref().is_some_and(|doubt| doubt.limit == COMMAND_TICKS) {
@@ -669,7 +669,7 @@ impl Mirror {
         }
     }
 
-    /// Questions that were open when the connection was lost have been answered, since something else happens.
+    /// Closes questions that were open when the connection was lost: other activity shows that they have been answered.
     fn close_stale_questions(&mut self, out: &mut Outbox) {
         let stale: Vec<RequestKey> =
             self.asks.iter().filter(|(_, shown)| shown.stale).map(|(key, _)| key.clone()).collect();

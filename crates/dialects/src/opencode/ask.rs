@@ -17,17 +17,17 @@ use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// The author of an answer if it is unknown whether there was one.
 pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
-/// Waits for the stream to report who answered first. Two, since the first one may already be running.
+/// Number of waits for the stream to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
-/// The reason sent if nobody decided.
+/// The reason that is sent if there was no decision.
 pub(super) const EXPIRED: &str = "expired, not a user decision";
 
-/// The route of an answer to a permission: OpenCode had three.
+/// The route of an answer to a permission, of which OpenCode has had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerRoute {
     /// `POST /permission/{id}/reply`.
     Reply,
-    /// `POST /session/{session}/permissions/{id}`: carries no reason.
+    /// `POST /session/{id}/permissions/{id}`, which has no reason.
     Session,
     /// `POST /api/session/{session}/permission/{id}/reply`.
     Api,
@@ -37,15 +37,15 @@ pub(super) enum AnswerRoute {
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) what: RequestKind,
-    /// `true` if people see it: it is not beyond the share of its session.
+    /// `true` if the user sees the question, because it is not above the limit of its session.
     pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<PendingAnswer>,
-    /// `true` if it was asked since the last re-read began.
+    /// `true` if the question came since the last re-read began.
     pub(super) fresh: bool,
     /// Another client's answer, as the stream reported it.
     pub(super) replied: Option<Option<String>>,
-    /// Our answer came too late; the number of waits left for the stream to report who was first.
+    /// The number of waits left for the stream to report who was first, if the gateway's answer came too late.
     pub(super) lost: Option<u8>,
 }
 
@@ -61,11 +61,11 @@ pub(super) enum RequestKind {
 /// An answer to send.
 #[derive(Clone)]
 pub(super) enum PendingAnswer {
-    /// To a permission.
+    /// The answer to a permission.
     Permission { reply: &'static str, message: Option<String> },
-    /// To one question.
+    /// The answer to one question.
     Picked(Vec<String>),
-    /// A rejection of a question.
+    /// The rejection of a question.
     Rejected,
 }
 
@@ -138,7 +138,7 @@ pub(super) struct ParsedRequests {
     pub(super) asks: Vec<(AgentRequest, RequestKind)>,
 }
 
-/// Parses a permission. `routes` in the order to try them.
+/// Parses a permission. `routes` are in the order in which they are tried.
 pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute]) -> Option<ParsedRequests> {
     let asked: Permission<'_> = object(raw)?;
     let tool = asked.tool.and_then(object::<ToolRef>);
@@ -173,7 +173,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
     let ask = AgentRequest {
         kind: RequestType::Permission,
         options,
-        // The oldest route carries no reason.
+        // The oldest route has no reason.
         allow_reason: routes.first() != Some(&AnswerRoute::Session),
         tool_call_id: call,
         subject,
@@ -183,7 +183,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
     Some(ParsedRequests { native: asked.session.as_str().into(), message, asks })
 }
 
-/// Parses a set of questions: a pick for each, or a prompt if there are no options.
+/// Parses a set of questions: a choice for each, or a text prompt if there are no options.
 pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests> {
     let set: Questions<'_> = object(raw)?;
     let count = set.questions.len();
@@ -218,7 +218,7 @@ fn question_key(group: &str, index: usize) -> RequestKey {
     RequestKey::unique(format!("{group}#{index}"))
 }
 
-/// The labels serve as ids: OpenCode expects labels back, and its options are unique.
+/// Returns the options as items. The labels serve as ids: OpenCode expects labels back, and its options are unique.
 fn items(options: &[QuestionOption]) -> Vec<Item> {
     let mut seen = HashSet::new();
     let item = |option: &QuestionOption| Item {
@@ -233,7 +233,7 @@ fn plain(key: RequestKey, title: String, native: &Bytes, raw: &RawValue) -> Agen
     AgentRequest::new(key, RequestType::Permission, title, owned(raw), native.clone())
 }
 
-/// A list of texts, or one text.
+/// Reads a list of texts, or one text.
 fn strings(raw: &RawValue) -> Vec<String> {
     serde_json::from_str::<Vec<String>>(raw.get())
         .or_else(|_| serde_json::from_str::<String>(raw.get()).map(|one| vec![one]))
@@ -242,7 +242,7 @@ fn strings(raw: &RawValue) -> Vec<String> {
 
 /// OpenCode's reply to an answer.
 enum AnswerOutcome {
-    /// Accepted.
+    /// OpenCode accepted the answer.
     Taken,
     /// Another client was first.
     Late,
@@ -257,7 +257,7 @@ fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
     match reply.status {
         204 => AnswerOutcome::Taken,
         200 if matches!(text.trim(), "true" | "false") => AnswerOutcome::Taken,
-        // Its web page answers every unknown route.
+        // The web page of OpenCode answers every unknown route.
         200 | 405 => AnswerOutcome::NoRoute,
         404 if text.contains("NotFoundError") => AnswerOutcome::Late,
         404 => AnswerOutcome::NoRoute,
@@ -265,8 +265,8 @@ fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
     }
 }
 
-/// The questions shown by an earlier gateway, until it is known whether OpenCode still waits for them. People may answer one before it was
-/// read again: its decision is kept until then.
+/// The questions shown by an earlier gateway process, until it is known whether OpenCode still waits for them. The user
+/// may answer one before it was read again: the decision is stored until then.
 #[derive(Default)]
 pub(super) struct CarriedAsks(BTreeMap<RequestKey, Option<Decision>>);
 
@@ -275,7 +275,7 @@ impl CarriedAsks {
         Self(keys.iter().map(|key| (key.clone(), None)).collect())
     }
 
-    /// Keeps the first decision on a question, if it is one of these.
+    /// Stores the first decision on a question, if it is one of these.
     pub(super) fn decide(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(kept) = self.0.get_mut(key) {
             kept.get_or_insert_with(|| decision.clone());
@@ -287,14 +287,14 @@ impl CarriedAsks {
         self.0.remove(key)
     }
 
-    /// Removes all questions: OpenCode no longer waits for them. Returns each with whether it was decided.
+    /// Removes all questions, because OpenCode no longer waits for them. Returns each with whether it was decided.
     pub(super) fn over(&mut self) -> impl Iterator<Item = (RequestKey, bool)> + use<> {
         std::mem::take(&mut self.0).into_iter().map(|(key, decision)| (key, decision.is_some()))
     }
 }
 
 impl OpenCode {
-    /// Shows questions to people, unless they were shown already.
+    /// Shows questions to the user, unless they were shown already.
     pub(super) fn ask(&mut self, read: ParsedRequests, out: &mut Outbox) {
         for (ask, what) in read.asks {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
@@ -302,7 +302,7 @@ impl OpenCode {
             }
             if let Some(early) = self.sessions.get_mut(&read.native).and_then(|session| session.carried.found(&ask.key))
             {
-                // People have it from an earlier gateway.
+                // The user sees it from an earlier gateway process.
                 self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
                 if let Some(decision) = early {
                     self.answer(&ask.key, &decision, out);
@@ -327,7 +327,7 @@ impl OpenCode {
         held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
     }
 
-    /// Shows the questions that waited for room, and drops those that are over.
+    /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
         held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
@@ -357,7 +357,7 @@ impl OpenCode {
                 };
                 PendingAnswer::Permission { reply, message: reason.clone().filter(|_| reply == "reject") }
             }
-            // A rejection with a reason lets the agent go on; without one it ends the turn.
+            // After a rejection with a reason the agent continues; without one its turn ends.
             (RequestKind::Permission(_), Decision::Expired) => {
                 PendingAnswer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
             }
@@ -376,7 +376,7 @@ impl OpenCode {
         self.send_answer(key, 0, out);
     }
 
-    /// Sends a given answer by the `route`th route.
+    /// Sends an answer by the route with the index `route`.
     pub(super) fn send_answer(&mut self, key: &RequestKey, route: usize, out: &mut Outbox) {
         if !self.connected {
             // The re-read after the next connection sends it, if it is still needed.
@@ -434,7 +434,7 @@ impl OpenCode {
         let outcome_of = match &reply {
             Ok(reply) => outcome_of(reply),
             Err(_) => {
-                // It may or may not have arrived: the next re-read shows it.
+                // The answer may have arrived or not: the next re-read shows it.
                 self.sync_again(out);
                 return;
             }
@@ -472,7 +472,7 @@ impl OpenCode {
         }
     }
 
-    /// Another client answered first.
+    /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.mark_over(key.clone());
@@ -490,7 +490,7 @@ impl OpenCode {
         self.emit(&asked.native, event, out);
     }
 
-    /// The waits are over, and the stream did not report who was first.
+    /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
@@ -525,7 +525,7 @@ impl OpenCode {
         }
     }
 
-    /// The pending questions of the same set, including this one.
+    /// Returns the pending questions of the same set, including this one.
     fn group(&self, key: &RequestKey) -> Vec<RequestKey> {
         match self.asks.get(key).map(|asked| &asked.what) {
             Some(RequestKind::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
@@ -533,7 +533,7 @@ impl OpenCode {
         }
     }
 
-    /// The stream reports an answer.
+    /// Handles an answer that the stream reports.
     pub(super) fn replied(&mut self, id: &str, option: Option<String>, out: &mut Outbox) {
         let mut keys: Vec<RequestKey> = vec![RequestKey::unique(id)];
         keys.extend(
@@ -545,7 +545,7 @@ impl OpenCode {
                 continue;
             };
             if asked.answer.is_some() {
-                // Ours or another client's: the reply to our answer shows it.
+                // The answer is the gateway's or another client's: the reply to the gateway's answer shows it.
                 asked.replied = Some(option.clone());
                 if asked.lost.is_some() {
                     self.answer_lost(&key, self.place.others(), out);
@@ -566,7 +566,7 @@ impl OpenCode {
     /// Closes questions that OpenCode no longer waits for.
     pub(super) fn take_back(&mut self, keys: Vec<RequestKey>, out: &mut Outbox) {
         for key in keys {
-            // The stream may still report who answered a lost one.
+            // The stream may still report who answered the question first.
             if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
                 continue;
             }
@@ -581,7 +581,7 @@ impl OpenCode {
     }
 }
 
-/// OpenCode answers other questions of a session itself when one is rejected, or always allowed.
+/// The author of an answer that OpenCode gave itself: it answers other questions of a session when one is rejected, or always allowed.
 pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl PendingRequest {
@@ -590,7 +590,7 @@ impl PendingRequest {
     }
 }
 
-/// The request for `path`.
+/// Makes the request for `path`.
 pub(super) fn fetch(id: u64, method: &'static str, path: String, body: Option<Bytes>) -> HttpRequest {
     HttpRequest { id, base: HttpBase::Connect, method, path, body, decides: false, session: None }
 }

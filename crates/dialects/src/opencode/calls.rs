@@ -11,8 +11,8 @@ use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
 use super::{OpenCode, Pending, error_event, escape, in_folder, refused};
 use plexus_protocol::{Kind, NativeId, Ticket};
 
-/// OpenCode's route of a client's method: HTTP method, and the path after `/session/{id}/`. Only routes that return at once: requests are
-/// sent one after the other, and an answer must not wait behind a command.
+/// OpenCode's route of a client's method: HTTP method, and the path after `/session/{id}/`. Only routes that return at
+/// once: requests are sent one after the other, and an answer must not wait behind a command.
 const ROUTES: [(&str, &str, &str); 9] = [
     ("session.get", "GET", ""),
     ("session.todo", "GET", "/todo"),
@@ -28,7 +28,7 @@ const ROUTES: [(&str, &str, &str); 9] = [
 /// The models that OpenCode offers.
 #[derive(Default)]
 pub(super) struct Models {
-    /// `provider/model`, name, context size.
+    /// The id (`provider/model`), the name and the context size of each model.
     offered: Vec<(String, String, Option<u64>)>,
     /// The default model, if known.
     default: Option<String>,
@@ -61,7 +61,7 @@ struct Limit {
 }
 
 impl Models {
-    /// Models from a list: `provider/model`, name, context size.
+    /// Makes the models from a list: `provider/model`, name, context size.
     pub(super) fn of(offered: Vec<(String, String, Option<u64>)>) -> Self {
         Self { offered, default: None }
     }
@@ -71,7 +71,7 @@ impl Models {
         self.offered.iter().any(|(known, ..)| known == id)
     }
 
-    /// The reply to `model.list` if the session's model is `set`.
+    /// Returns the reply to `model.list` if the session's model is `set`.
     pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, RuntimeError> {
         if self.offered.is_empty() {
             return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode does not offer a choice of models"));
@@ -106,7 +106,7 @@ impl Models {
         };
     }
 
-    /// The context size of a model, in tokens.
+    /// Returns the context size of a model, in tokens.
     pub(super) fn context(&self, model: Option<&str>) -> Option<u64> {
         self.offered.iter().find(|(id, ..)| Some(id.as_str()) == model)?.2
     }
@@ -115,7 +115,7 @@ impl Models {
         set.map(|(provider, model)| format!("{provider}/{model}")).or_else(|| self.default.clone())
     }
 
-    /// The models as an ACP configuration option.
+    /// Returns the models as an ACP configuration option.
     pub(super) fn draft(&self, set: Option<&(String, String)>) -> Option<EventDraft> {
         if self.offered.is_empty() {
             return None;
@@ -133,7 +133,7 @@ impl Models {
     }
 }
 
-/// A prompt's content as OpenCode's parts, and its first text.
+/// Returns a prompt's content as OpenCode's parts, and its first text.
 pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Option<String>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -197,7 +197,7 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
     (parts, first)
 }
 
-/// The reply to a client's call.
+/// Returns the reply to a client's call.
 pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>, RuntimeError> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(jsonrpc::to_raw(&serde_json::json!({}))),
@@ -210,7 +210,7 @@ pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>,
     }
 }
 
-/// The path of OpenCode's list of conversations in all folders, newest first, without helper sessions.
+/// Returns the path of OpenCode's list of conversations in all folders, newest first, without helper sessions.
 fn listing(params: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
     struct Listing {
@@ -263,7 +263,7 @@ impl OpenCode {
         self.models.list(session.and_then(|session| session.model.as_ref()))
     }
 
-    /// The model is sent with each prompt: OpenCode cannot set it otherwise.
+    /// Sets the model for the next prompts: OpenCode has no other way to set it.
     fn model_set(
         &mut self,
         native: Option<&NativeId>,

@@ -1,7 +1,7 @@
-//! The part of a conversation that outlives the gateway: how much of it was reported, and what it waits for.
+//! The part of a conversation that outlives the gateway process: which messages were reported, and what is pending.
 //!
-//! A session stores it in the same commit as the events that it covers, so the two never differ. When the messages are read again,
-//! everything that a checkpoint covers is skipped, and the rest is reported once.
+//! A session stores it in the same commit as the events that it covers, so the two never differ. When the messages are
+//! read again, everything that a checkpoint covers is skipped, and the rest is reported once.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,8 +12,8 @@ use super::events::{Telling, hash};
 use super::{OpenCode, Prompt, Revert, Session, calls};
 use plexus_protocol::NativeId;
 
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. For a larger one only the messages' ids are kept:
-/// missed text of unfinished messages becomes a gap.
+/// Maximum length of a checkpoint, in bytes: a row of that length is written with every commit. Of a larger one only
+/// the messages' ids are stored: missed text of unfinished messages becomes a gap.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
 /// A session as the gateway's session stores it.
@@ -33,7 +33,7 @@ struct Checkpoint {
 }
 
 impl OpenCode {
-    /// Reports a checkpoint of each session with events since `from`, and of `more`.
+    /// Adds a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&mut self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         self.open_held(out);
         let mut touched: Vec<NativeId> = more.into_iter().collect();
@@ -43,7 +43,7 @@ impl OpenCode {
             }
         }
         for native in touched {
-            // Queued events are not reported yet: they bring a checkpoint of their own.
+            // Queued events are not reported yet: they come with a checkpoint of their own.
             let is_current =
                 |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
             if let Some(session) = self.sessions.get(&native).filter(is_current) {
@@ -53,7 +53,8 @@ impl OpenCode {
         }
     }
 
-    /// Continues a session from its checkpoint; false if it cannot be read. Messages received since it was found are read again.
+    /// Continues a session from its checkpoint; returns `false` if it cannot be read. Messages received since the
+    /// session was found are read again.
     pub(super) fn restored(&mut self, native: &NativeId, carried: &CarriedState) -> bool {
         let Ok(kept) = serde_json::from_str::<Checkpoint>(&carried.checkpoint) else { return false };
         let Some(session) = self.sessions.get_mut(native) else { return false };
@@ -93,7 +94,7 @@ fn checkpoint(session: &Session) -> String {
         partial: session.partial,
         reverted: session.reverted.clone(),
     };
-    // Plain values of our own can always be written.
+    // Plain values can always be written.
     let text = serde_json::to_string(&whole).unwrap_or_default();
     if text.len() <= CHECKPOINT_MAX {
         return text;

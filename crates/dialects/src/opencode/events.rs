@@ -1,9 +1,9 @@
-//! Translates messages and their parts. One file: how much of each was reported decides what is reported next, so that nothing is repeated
-//! or lost.
+//! Translates messages and their parts. One file: how much of each was reported decides what is reported next, so that
+//! nothing is repeated or lost.
 //!
-//! OpenCode sends text as deltas and, when a part is complete, in full; a re-read returns it in full again. The length and a checksum of
-//! the reported text are kept, and only what follows is reported. A part whose beginning is unknown (the gateway connected in its middle)
-//! is reported when it is complete; until then an event reports the gap.
+//! OpenCode sends text as deltas and, when a part is complete, in full; a re-read returns it in full again. The length
+//! and a checksum of the reported text are stored, and only the text after it is reported. A part whose beginning is
+//! unknown (the gateway connected in its middle) is reported when it is complete; until then an event reports the gap.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -19,14 +19,14 @@ use super::super::{EventDraft, ToolCallRef};
 use super::error_event;
 use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, tokens_told};
 
-/// Parts remembered of one session; beyond that those of complete messages are dropped, and their updates ignored.
+/// Maximum number of stored parts of one session; above it those of complete messages are removed, and their updates ignored.
 const PARTS_MAX: usize = 4096;
-/// Messages remembered of one session; beyond that the oldest are dropped, and a re-read may repeat them.
+/// Maximum number of stored messages of one session; above it the oldest are removed, and a re-read may repeat them.
 const MESSAGES_MAX: usize = 4096;
 
-/// Messages whose ids are in a checkpoint; everything before the first of them was reported.
+/// Number of messages whose ids are in a checkpoint; everything before the first of them was reported.
 const NAMED: usize = 256;
-/// The last of those whose parts are in a checkpoint, beside unfinished messages.
+/// Number of the last of those messages whose parts are in a checkpoint, in addition to unfinished messages.
 const DETAILED: usize = 8;
 
 /// The reported part of one session's messages.
@@ -49,18 +49,18 @@ pub(super) struct Telling {
 struct Message {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     user: bool,
-    /// For a user's message: whether it is the gateway's own prompt; unknown until its text comes.
+    /// `true` if a user's message is the gateway's own prompt; `None` until its text comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours: Option<bool>,
     /// `true` if the message is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
-    /// `true` if its parts were dropped: their updates are ignored.
+    /// `true` if the parts of the message were removed: their updates are ignored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     forgotten: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     finish: Option<String>,
-    /// `provider/model`.
+    /// The id of the model (`provider/model`).
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
 }
@@ -69,28 +69,28 @@ struct Message {
 #[serde(default)]
 struct Part {
     message: String,
-    /// Bytes of its text that were reported, and their checksum.
+    /// The number of reported bytes of the text; `sum` is their checksum.
     #[serde(rename = "said")]
     reported_len: usize,
     sum: u64,
     /// `true` if deltas cannot be reported, since the text before them is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     held: bool,
-    /// `true` if that gap was reported.
+    /// `true` if the gap was reported.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     gap: bool,
     /// `true` if the part is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     over: bool,
-    /// `true` if it is reasoning.
+    /// `true` for reasoning.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
-    /// A tool's last reported state: its name, and a checksum of the output.
+    /// The last reported state of a tool call: its name, and a checksum of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<(String, Option<u64>)>,
 }
 
-/// `message.updated`, or a message that was read.
+/// The data of `message.updated`, or of a message that was read.
 #[derive(Deserialize)]
 pub(super) struct Info<'a> {
     pub(super) id: String,
@@ -137,7 +137,7 @@ pub(super) struct PartIn<'a> {
 }
 
 impl PartIn<'_> {
-    /// The text of a person's part.
+    /// Returns the text of a user's part.
     pub(super) fn words(&self) -> Option<&str> {
         let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
         self.text.as_deref().filter(|_| theirs)
@@ -224,33 +224,33 @@ struct Tool<'a> {
     raw_output: Option<Box<RawValue>>,
 }
 
-/// A chunk of text as an event.
+/// Makes an event for a chunk of text.
 pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> EventDraft {
     let content = Text { sort: "text", text };
     let body = Chunk { session_update: kind.as_str(), message_id: message, content };
     EventDraft { native: Some(native.clone()), ..EventDraft::new(kind, &body) }
 }
 
-/// FNV-1a, continued from `sum`.
+/// Returns the FNV-1a checksum, continued from `sum`.
 pub(super) fn checksum(sum: u64, text: &str) -> u64 {
     fnv(sum, text)
 }
 
-/// The hash of a text.
+/// Returns the hash of a text.
 pub(super) fn hash(text: &str) -> u64 {
     checksum(0, text)
 }
 
 impl Telling {
-    /// The part of the state that is stored with the session.
+    /// Returns the part of the state that is stored with the session.
     pub(super) fn brief(&self) -> Self {
         let last = self.messages.keys().rev().take(DETAILED).next_back();
-        // A message that OpenCode was killed over stays unfinished for ever. Older than the ids kept, it would count as the first reported
-        // message, and those after it as new.
+        // A message during which OpenCode was killed stays unfinished forever. If it were older than the stored ids, it
+        // would count as the first reported message, and those after it as new.
         let named = self.messages.keys().rev().take(NAMED).next_back();
         let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
         let recent = |(id, _): &(&String, &Message)| named.is_some_and(|named| *id >= named);
-        // A person's message has no end of its own.
+        // A user's message has no end of its own.
         let of_agent = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
         let messages: BTreeMap<String, Message> = self
             .messages
@@ -265,12 +265,12 @@ impl Telling {
         Self { messages, parts, ..self.names() }
     }
 
-    /// Only the ids of reported messages.
+    /// Returns only the ids of reported messages.
     pub(super) fn names(&self) -> Self {
         Self { before: self.named(None), last: self.last.clone(), ..Self::default() }
     }
 
-    /// The ids of the last reported messages, oldest first; of those received on this connection up to `newest`.
+    /// Returns the ids of the last reported messages, oldest first; of those received on this connection up to `newest`.
     fn named(&self, newest: Option<&str>) -> VecDeque<u64> {
         let mut names = self.before.clone();
         let wanted = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
@@ -281,7 +281,7 @@ impl Telling {
         names
     }
 
-    /// The last message received.
+    /// Returns the last message received.
     pub(super) fn newest(&self) -> Option<&str> {
         self.messages.last_key_value().map(|(id, _)| id.as_str())
     }
@@ -291,7 +291,7 @@ impl Telling {
         self.before.is_empty()
     }
 
-    /// Returns whether a message was fully reported before this connection.
+    /// Returns whether a message was completely reported before this connection.
     pub(super) fn told_before(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.before.contains(&hash(message))
     }
@@ -308,13 +308,13 @@ impl Telling {
         names.iter().position(|name| *name == first).map_or(0, |at| names.len() - at)
     }
 
-    /// Forgets the last `count` reported messages, up to `newest`: the conversation was reverted over them.
+    /// Removes the last `count` reported messages, up to `newest`: the conversation was reverted over them.
     pub(super) fn forget(&mut self, count: usize, newest: Option<&str>) {
         let names = self.named(newest).into_iter().rev().take(count).collect();
         self.forget_these(&names);
     }
 
-    /// Forgets a message; false if it was unknown.
+    /// Removes a message; returns `false` if it was unknown.
     pub(super) fn remove(&mut self, message: &str) -> bool {
         let known = self.knows(message);
         self.forget_these(&HashSet::from([hash(message)]));
@@ -335,7 +335,7 @@ impl Telling {
         !self.messages.contains_key(message) && self.newest().is_some_and(|newest| newest > message)
     }
 
-    /// After a lost connection: the next deltas of unfinished parts may not follow.
+    /// Records a lost connection: the next deltas of unfinished parts may not follow.
     pub(super) fn connection_lost(&mut self) {
         for part in self.parts.values_mut().filter(|part| !part.over) {
             (part.held, part.gap) = (true, false);
@@ -371,7 +371,7 @@ impl Telling {
         self.messages.contains_key(message) || self.before.contains(&hash(message))
     }
 
-    /// Returns whether a message is a person's.
+    /// Returns whether a message is a user's.
     pub(super) fn is_user(&self, message: &str) -> bool {
         self.messages.get(message).is_some_and(|message| message.user)
     }
@@ -386,22 +386,22 @@ impl Telling {
         self.last.as_ref().is_some_and(|last| !self.is_complete(last))
     }
 
-    /// The assistant's last message.
+    /// Returns the assistant's last message.
     pub(super) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }
 
-    /// Returns whether the last message is a person's.
+    /// Returns whether the last message is a user's.
     pub(super) fn awaits_reply(&self) -> bool {
         self.messages.last_key_value().is_some_and(|(_, message)| message.user)
     }
 
-    /// The reason why the assistant's last message ended.
+    /// Returns the reason why the assistant's last message ended.
     pub(super) fn finish(&self) -> Option<&str> {
         self.messages.get(self.last.as_ref()?)?.finish.as_deref()
     }
 
-    /// The model of the assistant's last message.
+    /// Returns the model of the assistant's last message.
     pub(super) fn model(&self) -> Option<&str> {
         self.messages.get(self.last.as_ref()?)?.model.as_deref()
     }
@@ -417,7 +417,7 @@ impl Telling {
         let text = part.text.as_deref().unwrap_or_default();
         let mut known = Part { message: part.message.clone(), over, ..Part::default() };
         (known.reported_len, known.sum) = (text.len(), checksum(0, text));
-        // More of it comes as deltas, after an unknown part.
+        // The rest comes as deltas, after an unknown part.
         known.held = !over;
         if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
             known.state = Some((state.status.unwrap_or_default(), None));
@@ -425,8 +425,8 @@ impl Telling {
         self.remember(part.id.clone(), known);
     }
 
-    /// Returns whether a part is complete. Its own end decides: OpenCode may report a message as complete before its parts, because it
-    /// sends messages in their latest state.
+    /// Returns whether a part is complete. The end of the part itself decides: OpenCode may report a message as
+    /// complete before its parts, because it sends messages in their latest state.
     pub(super) fn complete(part: &PartIn<'_>) -> bool {
         match part.sort.as_str() {
             "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
@@ -456,7 +456,7 @@ impl Telling {
         self.parts.entry(id).or_insert(part)
     }
 
-    /// A person's part of a message, if it is to be reported. `ours` tells whether a text is the pending prompt.
+    /// Returns the event for a part of a user's message, if it is to be reported. `ours` returns whether a text is the pending prompt.
     pub(super) fn said_by_user(
         &mut self,
         native: &Bytes,
@@ -493,7 +493,7 @@ impl Telling {
         }
         let part = match self.parts.contains_key(id) {
             true => self.parts.entry(id.to_owned()).or_default(),
-            // Its beginning was sent before the gateway was connected.
+            // The beginning was sent before the gateway was connected.
             false => self.remember(id.to_owned(), Part { message: message.to_owned(), held: true, ..Part::default() }),
         };
         if part.over {
@@ -533,7 +533,7 @@ impl Telling {
                     self.spent.add(&spending(part));
                 }
             }
-            // OpenCode's own bookkeeping, without content for people.
+            // OpenCode's own bookkeeping, without content for the user.
             "step-start" | "snapshot" => {}
             "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
                 if self.first(part) {
@@ -551,7 +551,7 @@ impl Telling {
         }
     }
 
-    /// Takes what the steps spent that were reported since the last call.
+    /// Takes the spending of the steps that were reported since the last call.
     pub(super) fn take_spent(&mut self) -> Option<SpendReport> {
         SpendReport::step(std::mem::take(&mut self.spent))
     }
@@ -578,7 +578,7 @@ impl Telling {
         known.thought = kind == Kind::AgentThoughtChunk;
         let follows =
             text.get(..known.reported_len).is_some_and(|reported_text| checksum(0, reported_text) == known.sum);
-        // At its end OpenCode may trim white space, and nothing else: then everything was reported.
+        // At the end of a text OpenCode may trim white space, but changes nothing else: then everything was reported.
         let cut = text.len() < known.reported_len;
         if follows {
             known.held = false;
@@ -678,12 +678,12 @@ fn own_call(name: &str, input: Option<&RawValue>) -> Option<CallDigest> {
     Some(CallDigest::of(name, &serde_json::from_str(input.get()).ok()?))
 }
 
-/// An event that reports a gap.
+/// Makes an event that reports a gap.
 pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
     error_event("gap", what, Some(native.clone()))
 }
 
-/// ACP's kind of an OpenCode tool.
+/// Returns ACP's kind of an OpenCode tool.
 pub(super) fn sort_of(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" => "execute",
@@ -706,13 +706,14 @@ fn path_in(input: &RawValue) -> Option<String> {
     object::<File>(input).map(|file| file.path)
 }
 
-/// A newly written file: its path and text.
+/// Returns the path and the text of a newly written file.
 fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
     let file = object::<File>(input).filter(|_| tool == "write")?;
     Some((file.path, file.content?))
 }
 
-/// Returns the spending of a step. OpenCode counts the cache's part and the reasoning beside the rest; it always reports dollars.
+/// Returns the spending of a step. OpenCode counts the cache's part and the reasoning separately from the rest; it
+/// always reports dollars.
 fn spending(part: &PartIn<'_>) -> Spending {
     let Some(tokens) = &part.tokens else { return Spending::money(part.cost.and_then(in_dollars)) };
     let cache = tokens.cache.as_ref();
@@ -722,7 +723,8 @@ fn spending(part: &PartIn<'_>) -> Spending {
     )
 }
 
-/// Returns the spending of a step of either version from its figures: input, output, reasoning, read from the cache, written to it.
+/// Returns the spending of a step of either version from its figures: input, output, reasoning, read from the cache,
+/// written to the cache.
 pub(super) fn step_spending(figures: [Option<f64>; 5], cost: Option<f64>) -> Spending {
     let [input, output, reasoning, read, write] = figures.map(|count| count.and_then(tokens_told));
     let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());
@@ -730,7 +732,7 @@ pub(super) fn step_spending(figures: [Option<f64>; 5], cost: Option<f64>) -> Spe
     Spending::of(counts, cost.and_then(in_dollars).into_iter().collect())
 }
 
-/// A cost; 0 stands for a model whose price OpenCode does not know, too.
+/// Returns a cost; 0 also stands for a model whose price OpenCode does not know.
 fn in_dollars(cost: f64) -> Option<Money> {
     Money::told(cost, "USD").filter(|cost| cost.amount > 0.0)
 }
@@ -749,7 +751,7 @@ fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<Even
     Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
 }
 
-/// `todo.updated` as a plan.
+/// Returns `todo.updated` as a plan.
 pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Todo {
@@ -779,7 +781,7 @@ pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
     Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::Plan, &body) })
 }
 
-/// ACP's stop reason for the end of a message.
+/// Returns ACP's stop reason for the end of a message.
 pub(super) fn stop_reason(finish: Option<&str>) -> &str {
     match finish {
         // A rejected call ends a turn with the calls' own reason.
@@ -790,7 +792,7 @@ pub(super) fn stop_reason(finish: Option<&str>) -> &str {
     }
 }
 
-/// The name and message of an OpenCode error.
+/// Returns the name and message of an OpenCode error.
 pub(super) fn words(error: &RawValue) -> (String, String) {
     #[derive(Deserialize)]
     struct Error<'a> {

@@ -52,58 +52,59 @@ use calls::Models;
 use events::Telling;
 use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// The problem of a server of the next generation, which has none of the routes used here.
+/// The error message for a server of the next generation, which has none of the routes used here.
 const SUCCESSOR: &str =
     "this server is OpenCode 2, which has a different API: set the runtime's `dialect` to \"opencode2\"";
-/// The author of whatever the gateway did not do.
+/// The author of an action that is not the gateway's.
 const ANOTHER: &str = "another client of OpenCode";
-/// The same, where the server is in the process of a terminal.
+/// The author of an action that is not the gateway's, if the server is in the process of a terminal.
 const AT_TERMINAL: &str = "the terminal";
-/// Sessions requested in a page of the list.
+/// Number of sessions requested in a page of the list.
 const LIST_PAGE: usize = 100;
-/// Most sessions listed. A longer list is reported; its other sessions are found at their next event.
+/// Maximum number of sessions listed. A longer list is reported; its other sessions are found at their next event.
 const LIST_MAX: usize = 16 * 1024;
-/// Most folders searched for busy sessions and questions, beside those of open sessions, most recently used first: OpenCode starts an
-/// instance for each. More folders are reported; their sessions are found at their next event.
+/// Maximum number of folders searched for busy sessions and questions, in addition to those of open sessions, most
+/// recently used first: OpenCode starts an instance for each. More folders are reported; their sessions are found at
+/// their next event.
 const FOLDERS_MAX: usize = 256;
-/// Messages read of a session; of a longer one the end is reported, and that there is more.
+/// Maximum number of messages read of a session; of a longer one the end is reported, and that there is more.
 const MESSAGES_READ: usize = 500;
-/// Sessions known; beyond that those that are not open are dropped until their next event.
+/// Maximum number of known sessions; above it those that are not open are removed until their next event.
 const SESSIONS_MAX: usize = 1024;
-/// Events queued for a session before it is open.
+/// Maximum number of events queued for a session before it is open.
 const QUEUE_MAX: usize = 8192;
-/// Bytes of events queued. Beyond either limit the queue is dropped, and the session read again when it is opened.
+/// Maximum size of queued events, in bytes. Above either limit the queue is dropped, and the session read again when it is opened.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Closed questions remembered; beyond that the first is dropped, and could be asked again by a re-read.
+/// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
 /// The pause before a re-read.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Time that OpenCode may take for its own steps: to start after a person's message, to tidy up after an abort.
+/// Time that OpenCode may take for its own steps: to start after a user's message, to clean up after an abort.
 const SOON: Duration = Duration::from_secs(3);
 
-/// Most reads that find a session idle with an incomplete reply; after them no more is expected.
+/// Maximum number of reads that find a session idle with an incomplete reply; after them the reply counts as complete.
 const DOUBTS_MAX: u8 = 2;
 
-/// Pauses until a prompt that OpenCode reported but never began counts as over: half a minute on a machine under load.
+/// Number of pauses until a prompt that OpenCode reported but never began counts as ended: half a minute on a machine under load.
 const UNBEGUN_MAX: u8 = 10;
 
-/// Creates a connection's state.
+/// Creates the state of a connection.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     let folder = spec.cwd.to_string_lossy().into_owned();
     Box::new(OpenCode { secret: spec.secret.is_some(), ..OpenCode::new(folder, ServerPlace::Endpoint) })
 }
 
-/// The place of a server: it decides what is read of the server and who its other client is.
+/// The place of a server, which decides which of its sessions are read and who its other client is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ServerPlace {
-    /// The server listens: sessions of all its folders are read.
+    /// An endpoint that listens: sessions of all its folders are read.
     Endpoint,
-    /// In the process of a terminal: only the sessions of its own folder are read, since OpenCode starts an instance for each folder.
+    /// The process of a terminal: only the sessions of its own folder are read, since OpenCode starts an instance for each folder.
     Terminal,
 }
 
 impl ServerPlace {
-    /// The author of whatever the gateway did not do.
+    /// Returns the author of actions that are not the gateway's.
     fn others(self) -> &'static str {
         match self {
             Self::Endpoint => ANOTHER,
@@ -209,7 +210,7 @@ enum Pending {
 /// A part of the list of sessions.
 #[derive(Clone, Copy)]
 enum Page {
-    /// Some sessions, those used most recently before this time in milliseconds.
+    /// Sessions used most recently before this time, in milliseconds.
     Recent { before: Option<u64>, limit: usize },
     /// The whole list of the older route.
     Old,
@@ -224,7 +225,7 @@ struct Resync {
     folders: HashSet<Option<String>>,
     busy: HashMap<NativeId, Option<String>>,
     listed: HashSet<RequestKey>,
-    /// Sessions whose status the stream reported meanwhile: it is newer.
+    /// Sessions whose status the stream reported meanwhile, which is newer.
     status_told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
     /// Reverted sessions, and their reverts.
@@ -252,9 +253,9 @@ struct OpenCode {
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// Questions beyond the share of their session.
+    /// Questions above the limit of their session.
     held: HeldRequests,
-    /// Closed questions, which are not asked again; and their order.
+    /// Closed questions, which are not asked again; `over_order` has their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
     resync_state: Option<Resync>,
@@ -262,7 +263,7 @@ struct OpenCode {
     named: Vec<NativeId>,
     /// `true` if another read is due.
     again: bool,
-    /// `true` if an event came on this connection: OpenCode listens to its own events.
+    /// `true` if an event came on this connection, which shows that OpenCode listens to its own events.
     listens: bool,
     /// `true` if the server sends `session.status`; older ones send only `session.idle`.
     tells_status: bool,
@@ -272,7 +273,7 @@ struct OpenCode {
 enum Stage {
     /// The session was active before the gateway was ready.
     Seen,
-    /// The gateway was told of it.
+    /// The session was reported to the gateway.
     Found,
     /// The session is being opened.
     Opening { ticket: Ticket, known: bool, goes_on: bool },
@@ -286,7 +287,7 @@ struct Session {
     title: Option<String>,
     /// The MCP server with the gateway's own tools.
     server: Option<McpServer>,
-    /// `true` if its messages are being read, so that events are queued.
+    /// `true` while the messages are being read, so that events are queued.
     reading: bool,
     queue: Vec<RuntimeEvent>,
     queued: usize,
@@ -294,39 +295,39 @@ struct Session {
     busy: bool,
     /// `true` if the stream reported the status since it was requested: a pending reply is older.
     status_is_newer: bool,
-    /// `true` if it was busy while it was not open, or was being read.
+    /// `true` if the session was busy while it was not open, or was being read.
     worked: bool,
-    /// `true` if its creation was seen: in a terminal, that comes with its first prompt.
+    /// `true` if the creation of the session was seen: in a terminal, that comes with its first prompt.
     created: bool,
     /// `true` if [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     began: bool,
     prompt: Option<Prompt>,
-    /// Another client's prompt, until it is known whether work follows.
+    /// The prompt of another client, until it is known whether work follows.
     words: Vec<EventDraft>,
-    /// `true` if the run was cancelled here.
+    /// `true` if the gateway cancelled the run.
     cancelled: bool,
-    /// `true` if a question of the run was withdrawn, which OpenCode takes for a rejection that ends its turn.
+    /// `true` if a question of the run was withdrawn, which OpenCode treats as a rejection that ends its turn.
     withdrawn: bool,
-    /// `true` if OpenCode reported it as aborted.
+    /// `true` if OpenCode reported the run as aborted.
     aborted: bool,
     error: Option<String>,
-    /// `true` if it is idle, but has not tidied up.
+    /// `true` if the session is idle, but has not cleaned up.
     ending: bool,
-    /// The number of pauses of [`SOON`] that are left until OpenCode has to begin with the prompt; none once it did.
+    /// The number of pauses of [`SOON`] that are left until OpenCode has to begin with the prompt; 0 once it did.
     unbegun: u8,
     /// The model of the next prompts: provider and model.
     model: Option<(String, String)>,
-    /// The answer of ours that OpenCode may apply to other questions, too.
+    /// The gateway's answer that OpenCode may also apply to other questions.
     spread: Option<String>,
-    /// Questions to show once its messages are read.
+    /// Questions to show once the messages are read.
     asks: Vec<ask::ParsedRequests>,
-    /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
+    /// Questions shown by an earlier gateway process, until it is known whether OpenCode still waits for them.
     carried: ask::CarriedAsks,
     /// `true` if the progress of unfinished messages is unknown.
     partial: bool,
-    /// The reverted state that people were told of.
+    /// The reverted state that was reported.
     reverted: Option<Revert>,
-    /// `true` if messages of it are gone, so that it cannot be undone.
+    /// `true` if messages of the revert were removed, so that it cannot be undone.
     committed: bool,
     /// The revert that was read, reported together with its messages.
     reread: bool,
@@ -334,20 +335,20 @@ struct Session {
     reverts: Option<Revert>,
     /// The last message known when its messages were requested.
     newest: Option<String>,
-    /// The number of reads that found it idle with an incomplete reply.
+    /// The number of reads that found the session idle with an incomplete reply.
     doubts: u8,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Prompt {
     ticket: Ticket,
-    /// The checksum of its first text, to recognize it.
+    /// The checksum of the first text, to recognize the prompt.
     text: Option<u64>,
-    /// `true` if OpenCode reported it as a message.
+    /// `true` if OpenCode reported the prompt as a message.
     seen: bool,
     /// `true` if the request was answered.
     taken: bool,
-    /// The assistant's last message before it: a later one shows that OpenCode works on it.
+    /// The assistant's last message before the prompt: a later one shows that OpenCode works on it.
     #[serde(default)]
     after: Option<String>,
 }
@@ -390,7 +391,7 @@ impl Session {
         }
     }
 
-    /// Returns whether its events are reported at once.
+    /// Returns whether events of the session are reported at once.
     fn live(&self) -> bool {
         self.stage == Stage::Open && !self.reading
     }
@@ -477,7 +478,7 @@ struct Revert {
 }
 
 impl SessionInfo {
-    /// Returns the time of its last use, in milliseconds.
+    /// Returns the time of the last use, in milliseconds.
     fn updated(&self) -> f64 {
         self.time.as_ref().and_then(|time| time.updated).unwrap_or_default()
     }
@@ -697,7 +698,7 @@ impl Dialect for OpenCode {
         &["http"]
     }
 
-    /// The server does not report any: these are its routes'.
+    /// Returns the capabilities of the server's routes: the server does not report any.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
         all.into_iter().chain([Capability::Models, Capability::Images, Capability::Audio]).collect()
@@ -717,13 +718,13 @@ impl Dialect for OpenCode {
     }
 }
 
-/// An error event.
+/// Makes an error event.
 fn error_event(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
 }
 
-/// A run that ended in an error.
+/// Makes the end of a run that failed.
 fn failed(message: impl Into<String>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.into()), native: None }
 }
@@ -740,7 +741,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A path with its folder.
+/// Returns a path with its folder.
 fn in_folder(path: &str, folder: Option<&str>) -> String {
     match folder {
         Some(folder) => format!("{path}?directory={}", escape(folder)),
@@ -748,7 +749,7 @@ fn in_folder(path: &str, folder: Option<&str>) -> String {
     }
 }
 
-/// The body of a successful reply. OpenCode's web page answers unknown routes.
+/// Returns the body of a successful reply. OpenCode's web page answers unknown routes.
 fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     match reply {
         Ok(HttpReply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => {
@@ -758,7 +759,9 @@ fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     }
 }
 
-/// Returns whether a request succeeded; else a message.
+/// Checks that a request succeeded.
+///
+/// # Errors Returns the error as a message.
 fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(()),
@@ -768,7 +771,7 @@ fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     }
 }
 
-/// A refusal as a message.
+/// Returns a refusal as a message.
 fn refused(reply: &HttpReply) -> String {
     if reply.status == 200 {
         return "this version of OpenCode has no such route".into();
@@ -779,7 +782,7 @@ fn refused(reply: &HttpReply) -> String {
     words.unwrap_or_else(body)
 }
 
-/// The share of the queue's bound that an event takes.
+/// Returns the share of the queue's limit that an event takes.
 fn weight(event: &RuntimeEvent) -> usize {
     match event {
         RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
@@ -814,7 +817,7 @@ impl OpenCode {
         out.fetches.push(HttpRequest { decides, session, ..fetch });
     }
 
-    /// The session of a request; none if it is about everything.
+    /// Returns the session of a request; `None` if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
             Pending::Messages { native }
@@ -859,7 +862,7 @@ impl OpenCode {
         session.queued += weight(&event);
         session.queue.push(event);
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
-            // It is read completely when it is opened.
+            // The session is read completely when it is opened.
             session.queue.clear();
             session.queued = 0;
             session.telling.connection_lost();
@@ -870,7 +873,7 @@ impl OpenCode {
         }
     }
 
-    /// Forgets a session: it is followed elsewhere.
+    /// Removes a session that is followed elsewhere.
     fn forget(&mut self, native: &NativeId) {
         self.sessions.remove(native);
         self.asks.retain(|_, asked| asked.native != *native);

@@ -48,7 +48,7 @@ impl OpenCode {
         let Some(prompt) = session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match done(reply) {
             Ok(()) => prompt.taken = true,
-            // It may have arrived: the messages show it.
+            // The prompt may have arrived: the messages show it.
             Err(_) if reply.is_err() => self.sync_again(out),
             Err(why) => {
                 session.error = Some(format!("OpenCode did not accept the prompt: {why}"));
@@ -66,7 +66,7 @@ impl OpenCode {
         self.post(Pending::Abort { native: native.clone() }, path, &serde_json::json!({}), out);
     }
 
-    /// The session became busy.
+    /// Handles a session that became busy.
     pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let fresh = !std::mem::replace(&mut session.busy, true);
@@ -85,7 +85,7 @@ impl OpenCode {
         }
         self.flush_words(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
-            // It was cancelled before it had begun, which OpenCode ignored.
+            // The prompt was cancelled before it had begun, which OpenCode ignored.
             self.abort(native, out);
         }
     }
@@ -97,18 +97,18 @@ impl OpenCode {
         }
     }
 
-    /// The session became idle.
+    /// Handles a session that became idle.
     pub(super) fn idle(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let worked = std::mem::take(&mut session.busy);
         if !session.live() {
             return;
         }
-        // Our prompt is not among the finished work: it is still to come.
+        // The gateway's prompt is not part of the finished work: it is still to come.
         if session.prompt.as_ref().is_some_and(|prompt| !prompt.seen) || (session.prompt.is_none() && !session.began) {
             return;
         }
-        // After an abort OpenCode reports idle at once, tidies up, and reports it once more; by then another prompt could run.
+        // After an abort OpenCode reports idle at once, cleans up, and reports it once more; by then another prompt could run.
         let tidies = session.aborted && session.telling.in_the_middle();
         // OpenCode reports idle twice, and the next prompt may be reported between the two: it has not begun with it.
         let twice = !worked && !session.ending && session.prompt.is_some();
@@ -127,15 +127,15 @@ impl OpenCode {
         self.end(native, Some(frame), out);
     }
 
-    /// A timer has passed: the awaited event does not come.
+    /// Handles a timeout: the awaited event does not come.
     pub(super) fn on_timeout(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
         let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
-        // OpenCode accepted the prompt, was told to cancel, and never began: nothing more follows.
+        // OpenCode accepted the prompt, got a cancel, and never began: nothing more follows.
         let never_began = session.cancelled && unheard && !session.busy;
         session.aborted |= never_began;
         if session.ending && session.unbegun > 0 && session.error.is_none() && !session.cancelled && !session.aborted {
-            // The second idle was the end of earlier work: it reported the prompt and never began with it.
+            // The second idle was the end of earlier work: OpenCode reported the prompt and never began with it.
             session.unbegun -= 1;
             out.wake_after = Some(SOON);
             return;
@@ -152,7 +152,7 @@ impl OpenCode {
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
         let open: Vec<RequestKey> =
             self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
-        // OpenCode keeps listing them.
+        // OpenCode continues to list them.
         self.take_back(open, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
         (session.ending, session.doubts) = (false, 0);
@@ -199,18 +199,18 @@ impl OpenCode {
             if plexus_protocol::object::from_str::<Named>(properties.get()).is_ok() {
                 return self.raw(frame, None, "an event that could not be parsed", out);
             }
-            // About the server itself: plugins, files, terminals. No conversation is concerned.
+            // Events about the server itself, such as plugins, files and terminals, concern no conversation.
             return;
         };
         let native = NativeId::from(session.as_str());
-        // A plugin's events do not name the folder: it is told only of those of its own.
+        // A plugin's events do not name the folder: the plugin gets only those of its own folder.
         let folder = folder.or_else(|| (self.place == ServerPlace::Terminal).then(|| self.folder.clone()));
         if !self.follows(&native, folder, sort, &read, out) {
             return;
         }
         match sort {
             "session.status" => self.status(&native, frame, &read, out),
-            // A late repeat on servers that send a status: by then it may work on the next prompt.
+            // On servers that send a status this is a late repeat: by then the session may work on the next prompt.
             "session.idle" if self.tells_status => {}
             "session.idle" => {
                 self.note_status(&native);
@@ -252,15 +252,15 @@ impl OpenCode {
                 Some(draft) => self.emit(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
                 None => self.raw(frame, Some(native), "a plan that could not be parsed", out),
             },
-            // No change; each change is in the tool call that made it.
+            // Each change is in the tool call that made it.
             "session.diff" if read.diff.is_none_or(|diff| diff.get() == "[]") => {}
             _ => self.raw(frame, Some(native), "an event that only OpenCode shows", out),
         }
     }
 
-    /// Returns whether an event is of a followed session; a session that begins to work becomes one. In a terminal it does once it is
-    /// created, since that comes with its first prompt and OpenCode takes a second or more until it works; subagents' sessions only once
-    /// they work.
+    /// Returns whether an event is of a followed session; a session that begins to work becomes one. In a terminal a
+    /// session becomes one once it is created, since that comes with its first prompt and OpenCode takes a second or
+    /// more until it works; subagents' sessions only once they work.
     pub(super) fn follows(
         &mut self,
         native: &NativeId,
@@ -396,7 +396,7 @@ impl OpenCode {
         let makes_revert_final = self.makes_revert_final(native, Some(message));
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.stage == Stage::Open && session.reading {
-            // It may be among the messages being read.
+            // The message may be among those being read.
             return self.sync_again(out);
         }
         if session.telling.remove(message) && !makes_revert_final {
@@ -438,7 +438,7 @@ impl OpenCode {
             let prompt = &mut session.prompt;
             let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
             if session.live() && !session.began && session.prompt.is_none() {
-                // Work follows, or not; it is reported once that is known.
+                // Work may follow; the message is reported once that is known.
                 if draft.is_some() {
                     session.words.extend(draft);
                     out.wake_after = Some(SOON);
@@ -462,7 +462,7 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a piece of nothing", out);
         };
         if read.field.as_deref().is_some_and(|field| field != "text") {
-            // A tool's input while it is written: it is reported in full.
+            // A tool's input while it is written is not reported: it follows in full.
             return;
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -485,7 +485,7 @@ impl OpenCode {
 }
 
 impl Session {
-    /// Reports a revert, or its undoing.
+    /// Reports a revert, or that it was undone.
     pub(super) fn reverts_to(
         &mut self,
         now: Option<Revert>,
@@ -508,7 +508,7 @@ impl Session {
         (count > 0).then(|| error_event("taken_back", &what, frame.cloned()))
     }
 
-    /// Records why a message failed; `works` tells whether it is of the current run.
+    /// Records why a message failed; `works` is `true` if it is of the current run.
     pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
         let Some((name, words)) = info.error.map(events::words) else { return };
         match name.as_str() {
@@ -519,14 +519,14 @@ impl Session {
     }
 }
 
-/// Returns whether a person's message is the prompt that was sent and not reported yet.
+/// Returns whether a user's message is the prompt that was sent and not reported yet.
 pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
     let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
     prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);
     prompt.seen
 }
 
-/// The session that an event names, directly or in its content.
+/// Returns the session that an event names, directly or in its content.
 pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
     if read.session.is_some() {
         return read.session.clone();
@@ -541,7 +541,7 @@ pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
     read.info.and_then(object::<Id>).map(|info| info.id)
 }
 
-/// A session's title as an event.
+/// Makes an event for a session's title.
 pub(super) fn titled(title: &str) -> EventDraft {
     let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
     EventDraft { title: Some(title.to_owned()), ..EventDraft::new(Kind::SessionInfoUpdate, &body) }

@@ -21,7 +21,7 @@ use super::{
 use plexus_protocol::{NativeId, Ticket};
 
 impl Resync {
-    /// Adds a page of the list, most recently used sessions first; returns the next page to request, if any.
+    /// Adds a page of the list, most recently used sessions first, and returns the next page to request, if any.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // milliseconds: whole, not negative, below 2^53
     fn list(&mut self, page: Page, list: Vec<SessionInfo>) -> Option<Page> {
         let (count, before) = (list.len(), self.titles.len());
@@ -72,12 +72,12 @@ impl OpenCode {
         self.list_page(first, out);
     }
 
-    /// The next read finds these sessions, also if they are idle.
+    /// Searches these sessions at the next read, even if they are idle.
     pub(super) fn find(&mut self, sessions: Vec<NativeId>) {
         self.named = sessions;
     }
 
-    /// Events may have been missed: schedules another read.
+    /// Schedules another read, because events may have been missed.
     pub(super) fn sync_again(&mut self, out: &mut Outbox) {
         self.again = true;
         out.wake_after = Some(AGAIN);
@@ -139,10 +139,10 @@ impl OpenCode {
         }
     }
 
-    /// All sessions are listed: each folder is searched.
+    /// Searches each folder, once all sessions are listed.
     fn listed(&mut self, out: &mut Outbox) {
         let Some(resync_state) = &mut self.resync_state else { return };
-        // None: the folder that OpenCode was started in.
+        // `None` is the folder in which OpenCode was started.
         let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
         if self.place == ServerPlace::Terminal {
             folders.remove(0);
@@ -173,7 +173,7 @@ impl OpenCode {
         self.on_sync_reply(out);
     }
 
-    /// Reads status and questions of a folder. In this order: a busy session's questions come after its status.
+    /// Reads status and questions of a folder, in this order: a busy session's questions come after its status.
     pub(super) fn read_folder(&mut self, folder: &Option<String>, only: Option<&NativeId>, out: &mut Outbox) {
         let (at, only) = (|path: &str| in_folder(path, folder.as_deref()), only.cloned());
         let pending = |folder: &Option<String>| (folder.clone(), only.clone());
@@ -253,7 +253,7 @@ impl OpenCode {
             None => {
                 if let Some(resync_state) = &mut self.resync_state {
                     if list.is_none() {
-                        // Nothing is closed because of a failed read.
+                        // A failed read closes nothing.
                         resync_state.folders.remove(&folder);
                     }
                     resync_state
@@ -283,9 +283,9 @@ impl OpenCode {
         if !std::mem::replace(&mut self.greeted, true) {
             out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
         }
-        // Of one folder with two names the named one is kept.
+        // Of one folder with two names the named one is used.
         for (native, folder) in &resync_state.busy {
-            // A session that has ended by now is not found any more.
+            // A session that has ended meanwhile is not found any more.
             if !self.sessions.contains_key(native) && !resync_state.status_told.contains(native) {
                 let spent_report = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
                 self.sessions
@@ -294,7 +294,7 @@ impl OpenCode {
         }
         let named = std::mem::take(&mut self.named);
         for native in &named {
-            // One that is not listed was deleted.
+            // A session that is not listed was deleted.
             if let Some((folder, _)) = resync_state.titles.get(native) {
                 let folder = folder.clone();
                 self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, folder));
@@ -338,7 +338,7 @@ impl OpenCode {
         for native in natives {
             let Some(session) = self.sessions.get_mut(&native) else { continue };
             match session.stage {
-                // It worked meanwhile, and may have ended already.
+                // The session worked meanwhile, and may have ended already.
                 Stage::Seen if session.worked || session.created || named.contains(&native) => self.found(&native, out),
                 Stage::Seen => {
                     self.sessions.remove(&native);
@@ -352,12 +352,12 @@ impl OpenCode {
             }
         }
         if self.again {
-            // It became due while this read was under way.
+            // The read became due while this one was in progress.
             self.sync_again(out);
         }
     }
 
-    /// A question that OpenCode no longer lists: it was answered while the gateway was not connected, or its work is over.
+    /// Closes a question that OpenCode no longer lists: it was answered while the gateway was not connected, or its work has ended.
     pub(super) fn close_unlisted(&mut self, key: RequestKey, out: &mut Outbox) {
         if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
             // The stream may still report who was first.
@@ -366,7 +366,7 @@ impl OpenCode {
         let Some(asked) = self.asks.remove(&key) else { return };
         self.mark_over(key.clone());
         if asked.answer.is_some() {
-            // As far as can be known, it arrived before the connection was lost.
+            // Presumably the answer arrived before the connection was lost.
             return;
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
@@ -403,7 +403,7 @@ impl OpenCode {
         session.title = info.title;
         session.server = server;
         self.sessions.insert(native.clone(), session);
-        // Before the first prompt: requests about a session are made in their order.
+        // The server is added before the first prompt, because requests about a session are sent in order.
         self.add_server(&native, out);
         let drafts = self.models.draft(None).into_iter().collect();
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::New });
@@ -423,7 +423,7 @@ impl OpenCode {
                 let error = RuntimeError::new(INTERNAL, "this session is being opened already");
                 return out.events.push(RuntimeEvent::NotOpened { ticket, error });
             }
-            // The session that had it open was deleted: it is read anew, for another one.
+            // The session that had it open was deleted: it is read again, for another one.
             Some(Stage::Open) => {
                 self.sessions.remove(&native);
                 self.asks.retain(|_, asked| asked.native != native);
@@ -433,7 +433,7 @@ impl OpenCode {
         let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
         let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
         session.asks.clear();
-        // The stream has all of it, from its creation: nothing is to be read, which OpenCode may take a second for.
+        // The stream has all events since the creation, so a read, which may take OpenCode a second, is not needed.
         let untouched = !session.worked && session.telling.newest().is_none() && !known && carried.is_none();
         if std::mem::take(&mut session.created) && untouched {
             (session.stage, session.server, session.queued) = (Stage::Open, server, 0);
@@ -485,7 +485,7 @@ impl OpenCode {
         self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
     }
 
-    /// A session's messages were read: reports the unreported part, then the queued events.
+    /// Handles the messages of a session that were read: reports the unreported part, then the queued events.
     pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let list =
@@ -545,8 +545,8 @@ impl OpenCode {
         self.check_progress(native, out);
     }
 
-    /// Reports the unreported part of a session's messages. Returns the ends of parts that the stream is in the middle of: they come after
-    /// what the stream reported meanwhile.
+    /// Reports the unreported part of a session's messages. Returns the ends of parts that the stream is in the middle
+    /// of: they come after what the stream reported meanwhile.
     pub(super) fn past(
         &mut self,
         native: &NativeId,
@@ -565,7 +565,7 @@ impl OpenCode {
             .collect();
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let spent = |report| RuntimeEvent::Spent { native: native.clone(), report };
-        // What was spent before the gateway knew the conversation does not count. Everything before the first reported message was reported, too.
+        // Spending before the gateway knew the conversation does not count. All before the first reported message was reported.
         let first = || read.iter().position(|(info, _)| session.telling.knows(&info.id));
         let skip = if session.telling.is_new() { 0 } else { first().unwrap_or_default() };
         if !opening && !read.is_empty() {
@@ -575,7 +575,7 @@ impl OpenCode {
             let what = "how much of the current messages was reported before is unknown: the rest of them is left out";
             past.push(event(error_event("gap", what, None)));
         }
-        // A prompt that is not among them never arrived: later work is not its own.
+        // A prompt that is not among them never arrived: later work does not belong to it.
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         if let Some(ticket) = session.lost_prompt(&read, skip).filter(|_| !waits) {
             let end = failed("the connection was lost before OpenCode accepted the prompt");
@@ -609,7 +609,7 @@ impl OpenCode {
                     continue;
                 }
                 // The stream has the part from its beginning. It may be far behind this reply, by which the run may end: then the rest
-                // is from here, and what the stream says of the part later is ignored.
+                // is taken from here, and later events of the stream about the part are ignored.
                 if session.telling.follows(&part.id) {
                     if Telling::complete(&part) {
                         let context = self.models.context(session.telling.model());
@@ -648,7 +648,7 @@ impl OpenCode {
         rest
     }
 
-    /// A session is open and was read: checks what it waits for, and whether its work is over.
+    /// Checks a session that is open and was read: what it waits for, and whether its work has ended.
     pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut unasked = false;
@@ -680,14 +680,14 @@ impl OpenCode {
         let doubtful = !session.busy && (unasked || (works && (middle || unbegun)));
         session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };
         if doubtful && session.doubts < DOUBTS_MAX {
-            // Its work may have begun after its status was read.
+            // The work may have begun after the status was read.
             return self.sync_again(out);
         }
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let busy = session.busy;
         for (key, decided) in session.carried.over() {
             if decided {
-                // As far as can be known, an earlier gateway's answer arrived.
+                // Presumably the answer of the earlier gateway process arrived.
                 self.mark_over(key);
                 continue;
             }
@@ -731,7 +731,7 @@ impl OpenCode {
 type MessageRead<'a> = (Info<'a>, Vec<&'a RawValue>);
 
 impl Session {
-    /// The prompt whose arrival is not known, if it is not among the messages that were read; those before `skip` are older.
+    /// Returns the prompt whose arrival is not known, if it is not among the messages that were read; those before `skip` are older.
     fn lost_prompt(&self, read: &[MessageRead<'_>], skip: usize) -> Option<Ticket> {
         let prompt = self.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken)?;
         let may_be = |info: &Info<'_>| info.role == "user" && !self.telling.told_before(&info.id);
@@ -747,7 +747,7 @@ impl Session {
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
         let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
-        // People know of these.
+        // These are known to the user.
         let known = self.reverted.as_ref().map_or(0, |revert| self.telling.since(&revert.message));
         if gone > 0 {
             self.telling.forget(gone, newest);
@@ -766,12 +766,12 @@ impl Session {
         })
     }
 
-    /// The outcome of a revert, once the session was read again.
+    /// Returns the outcome of a revert, once the session was read again.
     fn after_reread(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         if !std::mem::take(&mut self.reread) {
             return None;
         }
-        // Undone, or made final by a prompt: then the message, or its part, is gone.
+        // The revert was undone, or made final by a prompt: then the message, or its part, no longer exists.
         let undone = self.reverted.as_ref().is_some_and(|revert| {
             let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
             let mut there = read.iter().filter(|(info, _)| info.id == revert.message);

@@ -25,26 +25,26 @@ use super::super::{
 use super::{OpenCode, ServerPlace, error_event, failed};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
-/// The unit of all waits. The dialect is woken so often while anything waits.
+/// The unit of all waits, and the interval of wake-ups while anything waits.
 const TICK: Duration = Duration::from_millis(500);
-/// Ticks that a tunnel may stay away before its sessions end. A plugin connects again twice a second.
+/// Ticks that a tunnel may be absent before its sessions end. A plugin reconnects twice a second.
 pub(super) const ABSENT_MAX: u32 = 20;
-/// Tunnels at a time; a further one is hung up on, and tries again.
+/// Maximum number of tunnels at a time; further ones are closed, and try again.
 const TUNNELS_MAX: usize = 256;
 
-/// Sessions of all terminals; of further ones nothing is shown. A terminal's go with it.
+/// Maximum number of sessions of all terminals; further ones are not shown. A terminal's sessions end with it.
 const SESSIONS_MAX: usize = 16 * 1024;
 
-/// Sessions that a tunnel names at its beginning; of further ones nothing is shown until something happens in them.
+/// Maximum number of sessions that a tunnel names at its beginning; further ones are not shown until something happens in them.
 const NAMED_MAX: usize = 256;
 
 /// The reason why a session ends with its terminal.
 const CLOSED: &str = "its terminal was closed";
-/// The reason why a session ends whose terminal lives and says nothing.
+/// The reason why a session ends if its terminal runs but does not answer.
 const UNREACHED: &str = "its terminal no longer answers";
 /// The reason why a session ends in one terminal when another one works on it.
 const MOVED: &str = "it goes on in another terminal";
-/// The session of requests that are about no terminal that is connected.
+/// The session of requests that do not concern a connected terminal.
 const PROCESSES: &str = "processes";
 
 pub(in super::super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
@@ -53,7 +53,7 @@ pub(in super::super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
 
 #[derive(Default)]
 struct OpenCodeTerminals {
-    /// By the name of the plugin's tunnel.
+    /// The terminals, by the name of the plugin's tunnel.
     terminals: BTreeMap<String, LinkedTerminal>,
     /// The terminal of each session, and whether the gateway has the session open.
     sessions: BTreeMap<NativeId, (String, bool)>,
@@ -66,16 +66,16 @@ struct OpenCodeTerminals {
 
 /// A terminal, by its tunnel.
 struct LinkedTerminal {
-    /// The connection of its tunnel, while there is one.
+    /// The connection of the tunnel, while there is one.
     connection: Option<u64>,
-    /// The process, and when that started.
+    /// The process id, and the time at which the process started.
     process: (u32, u64),
     server: OpenCode,
     /// `true` if the server was read, so that sessions can be opened.
     ready: bool,
     /// Ticks since the tunnel was lost.
     absent: u32,
-    /// Ticks until the server is to be woken.
+    /// Ticks until the server's next wake-up.
     wake: Option<u32>,
 }
 
@@ -84,18 +84,18 @@ struct HeldOpen {
     ticket: Ticket,
     cwd: String,
     resume: ResumeTarget,
-    /// The terminal that had it, as its checkpoint says.
+    /// The terminal that had the session, according to its checkpoint.
     terminal: Option<String>,
-    /// `true` if its terminal was told.
+    /// `true` if the request was sent to the terminal.
     asked_terminal: bool,
     ticks: u32,
 }
 
 /// The purpose of a request.
 enum FetchFor {
-    /// A terminal, with the server's own number of the request.
+    /// A request of a terminal, with the server's own number of it.
     Terminal(String, u64),
-    /// A session to open: whether the process of its terminal lives.
+    /// A request whether the process of the terminal of a session to open is alive.
     Process(Ticket),
 }
 
@@ -111,7 +111,7 @@ struct TerminalCheckpoint<S> {
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum TunnelOpening {
-    /// The folder, and the sessions that something happened in so far.
+    /// The folder, and the sessions that had events so far.
     #[serde(rename = "plexus.hello")]
     Hello {
         directory: String,
@@ -269,7 +269,7 @@ impl OpenCodeTerminals {
         let opening = object::<TunnelOpening>(event).filter(|_| hello.role == HelperRole::Tunnel);
         let room = known.is_some() || self.terminals.len() < TUNNELS_MAX;
         let Some(TunnelOpening::Hello { directory, mut sessions }) = opening.filter(|_| room) else {
-            // Its beginning was told to an earlier connection of the driver: it says it again.
+            // The beginning was sent on an earlier connection of the driver: the plugin sends it again.
             return hang_up(connection, out);
         };
         let terminal = self.terminals.entry(hello.id.clone()).or_insert_with(|| LinkedTerminal {
@@ -287,7 +287,7 @@ impl OpenCodeTerminals {
         if let Some(terminal) = self.terminals.get_mut(&hello.id) {
             (terminal.connection, terminal.absent) = (Some(connection), 0);
             terminal.process = (hello.pid, started);
-            // One that went on in another terminal is that one's.
+            // A session that continues in another terminal belongs to that one.
             let elsewhere =
                 |native: &NativeId| matches!(self.sessions.get(native), Some((id, true)) if *id != hello.id);
             sessions.retain(|native| !elsewhere(native));
@@ -297,7 +297,7 @@ impl OpenCodeTerminals {
         self.step(&hello.id, out, |server, out| server.open(out));
     }
 
-    /// A tunnel is lost: it may come back.
+    /// Handles the loss of a tunnel, which may come back.
     fn disconnected(&mut self, id: &str, out: &mut Outbox) {
         let Some(terminal) = self.terminals.get_mut(id) else { return };
         (terminal.connection, terminal.ready, terminal.wake) = (None, false, None);
@@ -309,7 +309,7 @@ impl OpenCodeTerminals {
         self.step(id, out, |server, out| server.lost("", out));
     }
 
-    /// A terminal is gone, and its sessions with it.
+    /// Ends the sessions of a terminal that was closed.
     fn closed(&mut self, id: &str, why: &str, out: &mut Outbox) {
         if self.terminals.get(id).is_some_and(|terminal| terminal.connection.is_some()) {
             self.disconnected(id, out);
@@ -327,23 +327,23 @@ impl OpenCodeTerminals {
         held.into_iter().for_each(|ticket| self.not_open(ticket, out));
     }
 
-    /// A step of a terminal's server.
+    /// Runs a step of a terminal's server.
     fn step(&mut self, id: &str, out: &mut Outbox, step: impl FnOnce(&mut OpenCode, &mut Outbox)) {
         let Some(terminal) = self.terminals.get_mut(id) else { return };
         let mut own = Outbox::default();
         step(&mut terminal.server, &mut own);
         if let Some(after) = own.wake_after {
-            // The tick under way may be about to end.
+            // The current tick may be about to end.
             let ticks = u32::try_from(after.as_millis().div_ceil(TICK.as_millis())).unwrap_or(u32::MAX);
             terminal.wake = Some(terminal.wake.map_or(ticks, |wake| wake.min(ticks)));
         }
-        // Without a connection the endpoint says that there is none.
+        // Without a connection the endpoint reports that there is none.
         let connection = terminal.connection.unwrap_or_default();
         for fetch in own.fetches {
             self.next += 1;
             self.pending.insert(self.next, FetchFor::Terminal(id.to_owned(), fetch.id));
             let path = link::tunnel_path(connection, &fetch.path);
-            // One after the other in each terminal: none waits for another terminal.
+            // The requests of each terminal are sent one after the other: none waits for another terminal.
             out.fetches.push(HttpRequest { id: self.next, path, session: Some(id.into()), ..fetch });
         }
         for event in own.events {
@@ -351,7 +351,7 @@ impl OpenCodeTerminals {
         }
     }
 
-    /// Passes an event of a terminal's server on.
+    /// Forwards an event of a terminal's server.
     fn pass(&mut self, id: &str, event: RuntimeEvent, out: &mut Outbox) {
         let Some(terminal) = self.terminals.get_mut(id) else { return };
         match event {
@@ -379,7 +379,7 @@ impl OpenCodeTerminals {
                         out.events.push(RuntimeEvent::Closed { native, why: MOVED.into() });
                         self.moved.push(event);
                     }
-                    // The gateway knows it already: it is about to be opened.
+                    // The gateway already knows it: it is about to be opened.
                     _ if self.opening.iter().any(|held| held.resume.native == native) => {}
                     _ => out.events.push(event),
                 }
@@ -391,7 +391,7 @@ impl OpenCodeTerminals {
             }
             RuntimeEvent::NotOpened { ticket, .. } => {
                 if self.opening.iter().any(|held| held.ticket == ticket && !held.asked_terminal) {
-                    // The tunnel was lost: it is opened when it is back.
+                    // The tunnel was lost: the session is opened when it is back.
                     return;
                 }
                 self.opening.retain(|held| held.ticket != ticket);
@@ -429,7 +429,7 @@ impl OpenCodeTerminals {
         self.opening.push(HeldOpen { ticket, cwd, resume, terminal, asked_terminal: false, ticks: 0 });
         match process {
             _ if is_here => {}
-            // An earlier gateway had it. If its process lives, its tunnel comes again.
+            // An earlier gateway process had it. If the process of the terminal is alive, its tunnel comes again.
             Some((pid, started)) => {
                 self.next += 1;
                 self.pending.insert(self.next, FetchFor::Process(ticket));
@@ -447,7 +447,7 @@ impl OpenCodeTerminals {
         }
     }
 
-    /// The terminal of a session to open is not there.
+    /// Reports that the terminal of a session to open is absent.
     fn not_open(&mut self, ticket: Ticket, out: &mut Outbox) {
         self.opening.retain(|held| held.ticket != ticket);
         let message = "the terminal of this session is not open: run `opencode --continue` in its folder, and it goes \
@@ -456,7 +456,7 @@ impl OpenCodeTerminals {
         out.events.push(RuntimeEvent::NotOpened { ticket, error });
     }
 
-    /// Carries out what follows from a step: sessions that can be opened now, the next wake.
+    /// Executes the consequences of a step: opens the sessions that can be opened now, and requests the next wake-up.
     fn after(&mut self, out: &mut Outbox) {
         let ready = |id: &String| self.terminals.get(id).is_some_and(|terminal| terminal.ready);
         let mut now = Vec::new();
@@ -469,7 +469,7 @@ impl OpenCodeTerminals {
             let Some(held) = self.opening.get_mut(at) else { continue };
             held.asked_terminal = true;
             let (ticket, cwd, resume) = (held.ticket, held.cwd.clone(), Some(held.resume.clone()));
-            // It gets no tools of the gateway: they would be for all sessions of its folder.
+            // The session gets no tools of the gateway: they would be for all sessions of its folder.
             let command = RuntimeCommand::Open { ticket, cwd, resume, mcp_servers: Vec::new() };
             commands.push((held.resume.native.clone(), id, command));
         }

@@ -1,8 +1,9 @@
 //! The gateway's own tools for a session.
 //!
-//! OpenCode has one list of MCP servers for all sessions of a folder. So each session's server has a name of its own, the session is
-//! denied the tools of all others (they are not even listed to its model), and the gateway checks each call: sessions that it did not
-//! open see the tools too. A server goes on while the gateway restarts, and ends soon after its session.
+//! OpenCode has one list of MCP servers for all sessions of a folder. So each session's server has a name of its own,
+//! the session is denied the tools of all others (they are not even listed to its model), and the gateway checks each
+//! call: sessions that it did not open see the tools too. A server continues to run while the gateway restarts, and
+//! ends soon after its session.
 
 use std::collections::HashMap;
 
@@ -13,19 +14,19 @@ use super::super::{HttpReply, McpServer, Outbox, RuntimeEvent};
 use super::{OpenCode, Pending, Stage, done, error_event, escape, in_folder, reply_body};
 use plexus_protocol::{NativeId, OWN_SERVER_PREFIX};
 
-/// The server with the gateway's own tools. OpenCode is told of no other: it would have it for all sessions.
+/// Returns the server with the gateway's own tools. OpenCode gets no other one, because it would use it for all sessions.
 pub(super) fn own(servers: Vec<McpServer>) -> Option<McpServer> {
     servers.into_iter().find(|server| server.own_name().is_some())
 }
 
-/// OpenCode's permissions for a session: its own tools without a question, and none of other sessions. The last rule that fits
-/// counts.
+/// Returns OpenCode's permissions for a session: its own tools without a question, and none of other sessions. The last
+/// matching rule applies.
 fn rules(server: &str) -> [Value; 2] {
     [(format!("{OWN_SERVER_PREFIX}*"), "deny"), (format!("{server}_*"), "allow")]
         .map(|(tools, action)| json!({ "permission": tools, "pattern": "*", "action": action }))
 }
 
-/// The body that opens a session.
+/// Returns the body that opens a session.
 pub(super) fn new_session(server: Option<&McpServer>) -> Value {
     match server.and_then(McpServer::own_name) {
         Some(name) => json!({ "permission": rules(name) }),
@@ -49,7 +50,7 @@ impl OpenCode {
         self.sessions.get(native)?.server.as_ref()?.own_name()
     }
 
-    /// Gives a session that is resumed its rules, unless it has them.
+    /// Sets the rules of a resumed session, unless it has them.
     pub(super) fn permit(&mut self, native: &NativeId, has: Option<&Value>, out: &mut Outbox) {
         let Some(rules) = self.server_name(native).map(rules) else { return };
         if has.and_then(Value::as_array).is_some_and(|has| has.ends_with(&rules)) {
@@ -66,7 +67,7 @@ impl OpenCode {
         }
     }
 
-    /// Reads which servers OpenCode has: that of a session may have outlived an earlier gateway, with a call under way.
+    /// Reads the servers of OpenCode: that of a session may have outlived an earlier gateway process, with a call in progress.
     pub(super) fn read_servers(&mut self, native: &NativeId, out: &mut Outbox) {
         if self.server_name(native).is_some() {
             let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
@@ -75,8 +76,8 @@ impl OpenCode {
         }
     }
 
-    /// After a connection: OpenCode may be another process than before, without the servers of open sessions. A call may be under
-    /// way only where a session works.
+    /// Reads the servers again after a connection: OpenCode may be another process than before, without the servers of
+    /// open sessions. A call may be in progress only where a session works.
     pub(super) fn servers_again(&mut self, out: &mut Outbox) {
         let open = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Open);
         let open: Vec<_> =

@@ -1,11 +1,11 @@
-//! The outputs of a dialect in words, for people and programs that look at a recording.
+//! Descriptions of a dialect's outputs, for people and programs that read a recording.
 
 use serde_json::{Value, json};
 
 use crate::{AgentRequest, AnsweredElsewhere, EventDraft, RunEnd, RuntimeError, RuntimeEvent};
 use plexus_protocol::NativeId;
 
-/// A runtime event as JSON: its `type`, and what it says.
+/// Returns a runtime event as JSON: its `type`, and its content.
 pub fn describe(event: &RuntimeEvent) -> Value {
     match event {
         RuntimeEvent::Ready { agent } => json!({ "type": "ready", "agent": agent }),

@@ -1,4 +1,4 @@
-//! A dialect that goes through a recording.
+//! A player that runs a dialect on a recording.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use super::{Direction, RecordingEntry};
 use crate::{ClientToolCall, Dialect, HttpReply, HttpRequest, MakeDialect, Outbox, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::RuntimeSpec;
 
-/// Has a dialect go through a recording line by line, as the driver of the runtime did.
+/// Runs a dialect on a recording line by line, as the driver of the runtime did.
 pub struct Player {
     make: MakeDialect,
     spec: RuntimeSpec,
     dialect: Box<dyn Dialect>,
-    /// Frames that the dialect sent and the recording has not shown yet.
+    /// Frames that the dialect sent and that were not in the recording yet.
     frames: VecDeque<String>,
-    /// Requests that the dialect made and that have no reply yet; whether the recording has shown them.
+    /// Requests of the dialect that have no reply yet, with whether they were in the recording.
     requests: Vec<(HttpRequest, bool)>,
-    /// The request that the recording showed last.
+    /// The request that was last in the recording.
     shown: Option<u64>,
 }
 
@@ -26,27 +26,27 @@ pub struct Player {
 pub struct Played {
     /// The events of the dialect for the gateway.
     pub events: Vec<RuntimeEvent>,
-    /// The messages to the runtime, as the `in` lines that follow have them.
+    /// The messages to the runtime, in the form of the `in` lines that follow.
     pub orders: Vec<String>,
     /// The client tool calls of the dialect.
     pub calls: Vec<ClientToolCall>,
-    /// For an `in` line that is not what the dialect sends now: what it sends instead, if anything.
+    /// The message that the dialect sends instead, if any, for an `in` line that differs from it.
     pub instead: Option<Option<String>>,
 }
 
 impl Player {
-    /// A player for a runtime, with the constructor of its dialect.
+    /// Makes a player for a runtime, with the constructor of its dialect.
     pub fn new(make: MakeDialect, spec: RuntimeSpec) -> Self {
         let dialect = make(&spec);
         Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), shown: None }
     }
 
-    /// The dialect, as it stands.
+    /// Returns the dialect in its current state.
     pub fn dialect(&self) -> &dyn Dialect {
         self.dialect.as_ref()
     }
 
-    /// Returns the messages of the dialect that no `in` line has shown.
+    /// Returns the messages of the dialect that were in no `in` line.
     pub fn unshown(&self) -> Vec<String> {
         let requests = self.requests.iter().filter(|(_, shown)| !shown).map(|(request, _)| request_line(request));
         self.frames.iter().cloned().chain(requests).collect()
@@ -54,8 +54,7 @@ impl Player {
 
     /// Plays one line.
     ///
-    /// # Errors
-    /// Why it cannot be played.
+    /// # Errors Returns the reason why it cannot be played.
     pub fn play(&mut self, entry: &RecordingEntry) -> Result<Played, String> {
         let mut out = Outbox::default();
         let line = &entry.line;
@@ -91,7 +90,7 @@ impl Player {
     fn reply(&mut self, entry: &RecordingEntry, out: &mut Outbox) -> Result<(), String> {
         let (status, body) = entry.line.split_once(' ').unwrap_or((&entry.line, ""));
         let status: u16 = status.parse().map_err(|_| "a reply must begin with its status".to_owned())?;
-        // Of a reply to nobody the dialect hears nothing.
+        // A reply without a request is not passed to the dialect.
         let Some(id) = entry.id.or_else(|| self.shown.take()) else { return Ok(()) };
         self.requests.retain(|(request, _)| request.id != id);
         let reply = match status {
@@ -102,7 +101,7 @@ impl Player {
         Ok(())
     }
 
-    /// A line that the runtime was told: whether the dialect tells it too.
+    /// Compares a message to the runtime with the messages of the dialect.
     fn shown(&mut self, entry: &RecordingEntry) -> Played {
         let line = &entry.line;
         if line.trim_start().starts_with('{') || line.trim_start().starts_with('[') {
@@ -134,12 +133,12 @@ impl Player {
     }
 }
 
-/// A frame as a line of a recording.
+/// Returns a frame as a line of a recording.
 pub fn frame_line(frame: &[u8]) -> String {
     String::from_utf8_lossy(frame).trim_end_matches('\n').to_owned()
 }
 
-/// An HTTP request as a line of a recording.
+/// Returns an HTTP request as a line of a recording.
 pub fn request_line(request: &HttpRequest) -> String {
     let body = request.body.as_ref().map(|body| format!(" {}", String::from_utf8_lossy(body)));
     format!("{} {}{}", request.method, request.path, body.unwrap_or_default())

@@ -18,25 +18,25 @@ use super::super::{ANOTHER, SOON, error_event, escape, refused, reply_body};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
-/// Waits for the stream to report who answered first. Two, since the first one may already be running.
+/// Number of waits for the stream to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
 /// The suffix of the companion field that takes free text.
 const OWN_WORDS: &str = "_custom";
 
 /// A question that waits for its answer, or for the outcome of it.
 pub(super) struct Asked {
-    /// The session; none for a form without one.
+    /// The session; `None` for a form without one.
     pub(super) native: Option<NativeId>,
     what: What,
-    /// `true` if people see it: it is not beyond the share of its session.
+    /// `true` if the user sees the question, because it is not above the limit of its session.
     pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<Answer>,
-    /// `true` if it was asked since the last re-read began.
+    /// `true` if the question came since the last re-read began.
     pub(super) fresh: bool,
     /// Another client's answer, as the stream reported it.
     replied: Option<Option<String>>,
-    /// Our answer came too late; the number of waits left for the stream to report who was first.
+    /// The number of waits left for the stream to report who was first, if the gateway's answer came too late.
     lost: Option<u8>,
 }
 
@@ -54,11 +54,11 @@ enum What {
 /// An answer to send.
 #[derive(Clone)]
 pub(super) enum Answer {
-    /// To a permission.
+    /// The answer to a permission.
     Permission { reply: &'static str, message: Option<String> },
-    /// To a form.
+    /// The answer to a form.
     Filled(Value),
-    /// A form that was dismissed.
+    /// The dismissal of a form.
     Dismissed,
 }
 
@@ -115,7 +115,7 @@ struct Permission<'a> {
     source: Option<&'a RawValue>,
 }
 
-/// A field as a property of a schema, and its companion for free text.
+/// Returns a field as a property of a schema, and its companion for free text.
 fn property(field: &Field) -> Vec<(String, Value)> {
     let mut property = serde_json::Map::new();
     let options: Vec<Value> = field
@@ -164,7 +164,7 @@ fn property(field: &Field) -> Vec<(String, Value)> {
     all
 }
 
-/// A form as an elicitation, which every client can show; none if it cannot be read.
+/// Returns a form as an elicitation, which every client can show; `None` if it cannot be read.
 fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
     let title = form.title.clone().unwrap_or_default();
     if let (Some(url), true) = (&form.url, form.fields.is_empty()) {
@@ -193,7 +193,7 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-/// The answer in OpenCode's form: free text stands in the field itself.
+/// Returns the answer in OpenCode's form: free text is in the field itself.
 fn answer_of(content: serde_json::Map<String, Value>) -> Value {
     let (own, mut answer): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
         content.into_iter().partition(|(name, _)| name.ends_with(OWN_WORDS));
@@ -210,7 +210,7 @@ fn answer_of(content: serde_json::Map<String, Value>) -> Value {
 }
 
 impl OpenCode2 {
-    /// The stream reports a question.
+    /// Handles a question that the stream reports.
     pub(super) fn asked(&mut self, native: Option<&NativeId>, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Created<'a> {
@@ -239,7 +239,7 @@ impl OpenCode2 {
         let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
         let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
-        // The tool call that waits for it has the exact action.
+        // The tool call that waits for the answer has the exact action.
         let tools = native.and_then(|native| Some(&self.sessions.get(native)?.progress.tools));
         let call = tool.as_ref().and_then(|id| tools?.get(id)?.input.as_deref());
         match call.and_then(subject::input) {
@@ -265,7 +265,7 @@ impl OpenCode2 {
         Some((ask, What::Form { owner, wanted, params }))
     }
 
-    /// Shows a question to people, unless it was shown already.
+    /// Shows a question to the user, unless it was shown already.
     fn show(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
         let key = ask.key.clone();
         if self.over.contains(&key) {
@@ -276,7 +276,7 @@ impl OpenCode2 {
             return;
         }
         let session = native.and_then(|native| self.sessions.get_mut(native));
-        // People have it from an earlier gateway.
+        // The user sees it from an earlier gateway process.
         let early = session.and_then(|session| session.carried.found(&key));
         let known = early.is_some();
         // In the order in which they were asked.
@@ -302,7 +302,7 @@ impl OpenCode2 {
         held::has_room(open().filter(|asked| asked.native.as_ref() == native).count(), open().count())
     }
 
-    /// Shows the questions that waited for room, and drops those that are over.
+    /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
         held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
@@ -357,7 +357,7 @@ impl OpenCode2 {
         self.send_answer(key, false, out);
     }
 
-    /// An answer does not fit the form: it is asked again, with the reason.
+    /// Opens a form again with the reason why the answer does not fit.
     fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return };
         let What::Form { wanted, params, .. } = &asked.what else { return };
@@ -366,7 +366,7 @@ impl OpenCode2 {
         out.events.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
     }
 
-    /// Sends a given answer; `older` by the route of the first releases.
+    /// Sends an answer; if `older`, by the route of the first releases.
     fn send_answer(&mut self, key: &RequestKey, older: bool, out: &mut Outbox) {
         if !self.connected {
             // The re-read after the next connection sends it, if it is still needed.
@@ -405,7 +405,7 @@ impl OpenCode2 {
         out: &mut Outbox,
     ) {
         let Some(asked) = self.asks.get_mut(key) else { return };
-        // It may or may not have arrived: the next re-read shows it.
+        // The answer may have arrived or not: the next re-read shows it.
         let Ok(reply) = reply else { return };
         let page = reply.body.trim_ascii_start().first() == Some(&b'<');
         let text = String::from_utf8_lossy(&reply.body);
@@ -438,14 +438,14 @@ impl OpenCode2 {
         }
     }
 
-    /// As [`replied`](Self::replied), if the stream names the question.
+    /// Handles an answer like [`replied`](Self::replied), if the stream names the question.
     pub(super) fn replied_to(&mut self, question: Option<String>, option: Option<String>, out: &mut Outbox) {
         if let Some(id) = question {
             self.replied(&RequestKey::unique(id), option, out);
         }
     }
 
-    /// The stream reports an answer.
+    /// Handles an answer that the stream reports.
     pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };
         asked.replied = Some(option);
@@ -462,7 +462,7 @@ impl OpenCode2 {
         }
     }
 
-    /// Another client answered first.
+    /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.is_over(key.clone());
@@ -474,7 +474,7 @@ impl OpenCode2 {
         });
     }
 
-    /// The waits are over, and the stream did not report who was first.
+    /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
@@ -492,7 +492,7 @@ impl OpenCode2 {
         }
     }
 
-    /// Closes the questions of a run that is over.
+    /// Closes the questions of a run that has ended.
     pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
         let of = |asked: &Asked| asked.native.as_ref() == Some(native) && asked.lost.is_none();
         let keys: Vec<RequestKey> =
@@ -530,7 +530,7 @@ impl OpenCode2 {
         let busy = session.busy;
         for (key, decided) in session.carried.over() {
             if decided {
-                // As far as can be known, an earlier gateway's answer arrived.
+                // Presumably the answer of the earlier gateway process arrived.
                 self.is_over(key);
                 continue;
             }
@@ -540,8 +540,8 @@ impl OpenCode2 {
         }
     }
 
-    /// A session's questions were read: shows new ones, and closes those that are not listed. False if the read failed: then nothing is
-    /// closed.
+    /// Handles a session's questions that were read: shows new ones, and closes those that are not listed. Returns
+    /// `false` if the read failed: then nothing is closed.
     fn listed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, forms: bool, out: &mut Outbox) -> bool {
         #[derive(Deserialize)]
         struct List<'a> {
@@ -583,7 +583,7 @@ impl OpenCode2 {
         }
         for key in gone {
             if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) {
-                // As far as can be known, it arrived before the connection was lost.
+                // Presumably the answer arrived before the connection was lost.
                 self.asks.remove(&key);
                 self.is_over(key);
             } else {

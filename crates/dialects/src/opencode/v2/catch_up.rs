@@ -9,20 +9,20 @@ const NOT_ACCEPTED: &str = "the connection was lost before OpenCode accepted the
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Progress {
-    /// The last event of its log; none if unknown.
+    /// The last event of the session's log; `None` if unknown.
     pub(super) seq: Option<u64>,
     /// Unfinished texts.
     pub(super) parts: BTreeMap<String, Part>,
     /// Running tool calls.
     pub(super) tools: BTreeMap<String, Tool>,
-    /// Items of its inbox that were not begun.
+    /// Items of the inbox that were not begun.
     pub(super) inbox: BTreeMap<String, Waiting>,
     pub(super) prompt: Option<Prompt>,
     /// `true` if [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     pub(super) began: bool,
-    /// `true` if the run was cancelled here.
+    /// `true` if the gateway cancelled the run.
     pub(super) cancelled: bool,
-    /// `true` if a question of the run was withdrawn, which OpenCode takes for a rejection that may end its turn.
+    /// `true` if a question of the run was withdrawn, which OpenCode treats as a rejection that may end its turn.
     pub(super) withdrawn: bool,
     /// The reason why the last step failed.
     pub(super) error: Option<String>,
@@ -56,7 +56,7 @@ impl OpenCode2 {
         self.get(Pending::Log { native: native.clone(), older }, path, out);
     }
 
-    /// A session's log was read: reports the unreported part, then the queued events.
+    /// Handles a session's log that was read: reports the unreported part, then the queued events.
     pub(super) fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         // The web page answers a missing route, or a 404 that names no session.
         let body = match reply {
@@ -166,7 +166,7 @@ impl OpenCode2 {
                         session.progress.seq = session.progress.seq.max(Some(seq));
                     }
                 }
-                // The stream has it, with the deltas around it.
+                // The stream has the event, with the deltas around it.
                 Some(Frame { durable: Some(durable), .. }) if until.is_some_and(|until| durable.seq >= until) => {}
                 Some(event) => self.logged(native, &frame, &event, false, out),
                 None => {
@@ -177,7 +177,7 @@ impl OpenCode2 {
         }
     }
 
-    /// A session was read: checks whether what it waits for is still to come.
+    /// Checks a session that was read: whether what it waits for is still to come.
     fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let waits = self.waits_for_prompt(native);
         let active = self.active.contains(native);
@@ -201,7 +201,7 @@ impl OpenCode2 {
         }
     }
 
-    /// A run did not continue after a reconnect.
+    /// Ends a run that did not continue after a reconnect.
     pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let begun = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
@@ -213,12 +213,12 @@ impl OpenCode2 {
         session.busy = false;
         self.end(native, None, events::End::Failed(Some(why.into())), out);
         if let Some(id) = waiting {
-            // It must not run later, when nobody expects it.
+            // The prompt must not run later, when the user does not expect it.
             self.withdraw(native, &id, out);
         }
     }
 
-    /// Reports a checkpoint of each session with events since `from`, and of `more`.
+    /// Adds a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&mut self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         self.open_held(out);
         let mut touched: Vec<NativeId> = more.into_iter().collect();

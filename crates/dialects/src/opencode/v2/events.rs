@@ -14,26 +14,26 @@ use super::super::{ANOTHER, SOON, error_event};
 use super::{Frame, ModelRef, OpenCode2, Phase, Progress, QUEUE_BYTES, QUEUE_MAX, Stage, UNSURE, parse};
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport, Spending};
 
-/// Most items of a session's inbox; beyond that the oldest is dropped, and an event says so when it is begun.
+/// Maximum number of items of a session's inbox; above it the oldest is removed, and an event reports that when it is begun.
 const INBOX_MAX: usize = 64;
-/// Longest text of an inbox item in a checkpoint, in bytes. For a longer one the next gateway reports a gap.
+/// Maximum length of the text of an inbox item in a checkpoint, in bytes. For a longer one the next gateway process reports a gap.
 const WORDS_KEPT: usize = 4096;
-/// Most unfinished texts and tool calls in a session; beyond that the first is dropped.
+/// Maximum number of unfinished texts and tool calls in a session; above it the first is removed.
 const UNDER_WAY_MAX: usize = 256;
-/// Longest input of a tool call kept until the call is over, in bytes: a question may be about it.
+/// Maximum length of the input of a tool call that is stored until the call ends, in bytes: a question may be about it.
 const INPUT_KEPT: usize = 64 * 1024;
 
 /// An unfinished text.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Part {
-    /// Bytes of it that were reported, and their checksum.
+    /// The number of reported bytes; `sum` is their checksum.
     #[serde(rename = "said")]
     reported_len: usize,
     sum: u64,
-    /// `true` if its deltas cannot be reported, since the text before them is unknown.
+    /// `true` if deltas cannot be reported, since the text before them is unknown.
     held: bool,
-    /// `true` if that gap was reported.
+    /// `true` if the gap was reported.
     gap: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Tool {
 /// Another client's item in a session's inbox.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
-    /// The text; none if unknown. A checkpoint, which is written with every chunk, has short texts only.
+    /// The text; `None` if unknown. A checkpoint, which is written with every chunk, has short texts only.
     #[serde(default, skip_serializing_if = "is_long")]
     text: Option<String>,
     /// The names of its files.
@@ -195,7 +195,7 @@ struct Owner {
     session: String,
 }
 
-/// The session of an event.
+/// Returns the session of an event.
 fn session_of(event: &Frame<'_>) -> Option<String> {
     if let Some(durable) = &event.durable {
         return Some(durable.session.clone());
@@ -222,7 +222,7 @@ fn spending(tokens: &Tokens, cost: Option<f64>) -> Spending {
     )
 }
 
-/// The use of tokens in ACP's form.
+/// Makes an event for the use of tokens, in ACP's form.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
 fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
     let cache = tokens.cache.as_ref();
@@ -236,7 +236,7 @@ fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
 }
 
-/// A tool's output in ACP's form.
+/// Returns a tool's output in ACP's form.
 fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Value> {
     let text = |text: String| serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } });
     let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -251,7 +251,7 @@ fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Val
 }
 
 impl Progress {
-    /// After a lost connection: the next deltas of unfinished texts may not follow.
+    /// Records a lost connection: the next deltas of unfinished texts may not follow.
     pub(super) fn broke_off(&mut self) {
         for part in self.parts.values_mut() {
             (part.held, part.gap) = (true, false);
@@ -260,7 +260,7 @@ impl Progress {
 
     /// Handles a delta of text.
     fn delta(&mut self, kind: Kind, key: &str, message: &str, delta: &str, frame: &Bytes) -> Option<EventDraft> {
-        // If its beginning is unknown, its end reports everything.
+        // If the beginning is unknown, the end reports everything.
         let part = self.parts.get_mut(key)?;
         if part.held {
             let first = !std::mem::replace(&mut part.gap, true);
@@ -271,11 +271,11 @@ impl Progress {
         Some(chunk(kind, Some(message), delta, frame))
     }
 
-    /// A text is complete: reports the unreported part.
+    /// Handles the end of a text: reports the unreported part.
     fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
         let part = self.parts.remove(key).unwrap_or_default();
         let follows = text.get(..part.reported_len).is_some_and(|progress| checksum(0, progress) == part.sum);
-        // At its end OpenCode may trim white space, and nothing else: then everything was reported.
+        // At the end of a text OpenCode may trim white space, but changes nothing else: then everything was reported.
         match follows {
             true if text.len() == part.reported_len => Vec::new(),
             true => vec![chunk(kind, Some(message), &text[part.reported_len..], frame)],
@@ -288,7 +288,7 @@ impl Progress {
     }
 }
 
-/// OpenCode's own bookkeeping, without content for people.
+/// OpenCode's own bookkeeping, without content for the user.
 const BOOKKEEPING: &[&str] = &[
     "created",
     "updated",
@@ -312,20 +312,20 @@ const BOOKKEEPING: &[&str] = &[
     "diff",
 ];
 
-/// The conversation is shorter than what was reported.
+/// Makes an event for a conversation that is shorter than what was reported.
 fn taken_back(frame: &Bytes) -> EventDraft {
     let what = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
         it was reverted to";
     error_event("taken_back", what, Some(frame.clone()))
 }
 
-/// The conversation was forked from another session.
+/// Makes an event for a conversation that was forked from another session.
 fn forked(parent: &str, frame: &Bytes) -> EventDraft {
     let what = format!("this conversation is a fork: the earlier messages are in the session {parent}");
     error_event("gap", &what, Some(frame.clone()))
 }
 
-/// The model did not answer, and OpenCode retries.
+/// Makes an event for a model that did not answer, so that OpenCode retries.
 fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
     let words = words.unwrap_or_else(|| "the model did not answer".into());
     let words = format!("OpenCode is retrying: {words}");
@@ -334,19 +334,19 @@ fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &B
 }
 
 impl OpenCode2 {
-    /// Handles an event of the stream: one that is next is applied, others are queued until the log was read.
+    /// Handles an event of the stream: the next one is applied, others are queued until the log was read.
     pub(super) fn streamed(&mut self, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
         if event.sort.starts_with("server.") {
             return;
         }
         let Some(name) = session_of(event) else {
-            // About the server itself: plugins, files, terminals. No conversation is concerned.
+            // Events about the server itself, such as plugins, files and terminals, concern no conversation.
             return;
         };
         let native = NativeId::from(name.as_str());
         let Some(session) = self.sessions.get_mut(&native) else {
             if event.sort == "form.created" && !name.starts_with("ses") {
-                // A form of a tool server without a session: it is asked in all sessions.
+                // A form of a tool server without a session is shown in all sessions.
                 return self.asked(None, frame, event, out);
             }
             if is_activity(&event.sort) && self.phase != Phase::Failed {
@@ -355,7 +355,7 @@ impl OpenCode2 {
             return;
         };
         if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
-            // It is read when it is opened.
+            // The session is read when it is opened.
             return;
         }
         let missed = match (&event.durable, session.progress.seq) {
@@ -382,7 +382,7 @@ impl OpenCode2 {
         }
     }
 
-    /// The first queued sequence number of the log: from there on the stream suffices.
+    /// Returns the first queued sequence number of the log: from there on the stream suffices.
     pub(super) fn queued_from(&self, native: &NativeId) -> Option<u64> {
         let session = self.sessions.get(native)?;
         session.queue.iter().find_map(|frame| Some(parse(frame)?.durable?.seq))
@@ -398,7 +398,7 @@ impl OpenCode2 {
             session.progress.seq = Some(durable.seq);
         }
         if session.silent {
-            // Its state is updated, but nothing reported.
+            // The state is updated, but nothing is reported.
             let mut unsaid = Outbox::default();
             return self.on_event(native, frame, event, live, &mut unsaid);
         }
@@ -468,7 +468,7 @@ impl OpenCode2 {
                 self.stops(native, frame, End::Failed(data.error.and_then(ErrorIn::words)), out);
             }
             "execution.interrupted" => match data.reason.as_deref() {
-                // It continues by itself, soon or when it is restarted.
+                // The session continues by itself, soon or when OpenCode is restarted.
                 Some("shutdown" | "superseded") => {
                     (session.busy, session.unsure) = (false, UNSURE);
                     out.wake_after = Some(SOON);
@@ -506,7 +506,7 @@ impl OpenCode2 {
         }
     }
 
-    /// The session begins to work.
+    /// Handles a session that begins to work.
     fn begins(&mut self, native: &NativeId, live: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         (session.busy, session.unsure) = (true, 0);
@@ -515,7 +515,7 @@ impl OpenCode2 {
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if session.progress.cancelled && live {
-            // It was cancelled before it had begun.
+            // The prompt was cancelled before it had begun.
             self.interrupt(native, out);
         }
     }
@@ -552,13 +552,13 @@ impl OpenCode2 {
         }
     }
 
-    /// The session stops working.
+    /// Handles a session that stops working.
     fn stops(&mut self, native: &NativeId, frame: &Bytes, end: End, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.busy = false;
         let progress = &session.progress;
         if let Some(prompt) = progress.prompt.as_ref().filter(|prompt| !prompt.seen) {
-            // That was another client's work, and the prompt is still queued, or was withdrawn with it.
+            // The work was another client's, and the prompt is still queued, or was withdrawn with it.
             if progress.cancelled && prompt.taken {
                 let id = prompt.id.clone();
                 self.withdraw(native, &id, out);
@@ -643,13 +643,13 @@ impl super::Prompt {
 }
 
 impl Progress {
-    /// A run that the gateway did not start begins.
+    /// Begins a run that the gateway did not start.
     fn begin(&mut self) {
         self.began = true;
         (self.cancelled, self.withdrawn, self.error, self.finish) = (false, false, None, None);
     }
 
-    /// An item was added to the inbox.
+    /// Adds an item to the inbox.
     fn enqueued(&mut self, id: String, item: Option<&RawValue>) {
         let item = item.and_then(|raw| Some((raw, object::<Item<'_>>(raw)?)));
         let Some((raw, item)) = item else { return };
@@ -675,7 +675,7 @@ impl Progress {
         self.inbox.insert(id, waiting);
     }
 
-    /// A tool call changed.
+    /// Handles a change of a tool call.
     fn tool(
         &mut self,
         sort: &str,
@@ -690,7 +690,7 @@ impl Progress {
             "tool.called" | "tool.progress" => "in_progress",
             "tool.success" => "completed",
             "tool.failed" => "failed",
-            // Its input while it is written: it is reported in full.
+            // The input while it is written is not reported: it follows in full.
             _ => return None,
         };
         let over = matches!(status, "completed" | "failed");

@@ -39,23 +39,23 @@ use ask::Asked;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
-/// The problem of a server of the first generation.
+/// The error message for a server of the first generation.
 const PREDECESSOR: &str = "this server is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
-/// Sessions known; beyond that those that are not open are dropped until their next event.
+/// Maximum number of known sessions; above it those that are not open are removed until their next event.
 const SESSIONS_MAX: usize = 1024;
-/// Events of a session's stream queued while its log is read.
+/// Maximum number of events of a session's stream that are queued while its log is read.
 const QUEUE_MAX: usize = 8192;
-/// Bytes of events queued. Beyond either limit the queue is dropped, and the log read once more.
+/// Maximum size of queued events, in bytes. Above either limit the queue is dropped, and the log read once more.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Closed questions remembered; beyond that the first is dropped, and could be asked again by a re-read.
+/// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
 /// Pauses of [`SOON`] that a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
 const UNSURE: u8 = 4;
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out the texts of other clients'
-/// prompts that were not begun.
+/// Maximum length of a checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out
+/// the texts of other clients' prompts that were not begun.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
-/// Creates a connection's state.
+/// Creates the state of a connection.
 pub(crate) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode2 {
         folder: spec.cwd.to_string_lossy().into_owned(),
@@ -86,7 +86,7 @@ enum Phase {
 
 /// The purpose of a request.
 enum Pending {
-    /// Checks for OpenCode 1.
+    /// The check for OpenCode 1.
     Predecessor,
     Health,
     Active,
@@ -94,7 +94,7 @@ enum Pending {
     Info {
         native: NativeId,
     },
-    /// `older`: by the route of the first releases.
+    /// A read of a session's log; `older`: by the route of the first releases.
     Log {
         native: NativeId,
         older: bool,
@@ -116,12 +116,12 @@ enum Pending {
     Interrupt {
         native: NativeId,
     },
-    /// Takes a prompt that was not begun out of the inbox.
+    /// The removal of a prompt that was not begun from the inbox.
     Withdraw {
         native: NativeId,
         id: String,
     },
-    /// `older`: by the route of the first releases.
+    /// An answer to a question; `older`: by the route of the first releases.
     Answer {
         key: RequestKey,
         older: bool,
@@ -154,9 +154,9 @@ struct OpenCode2 {
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, Asked>,
-    /// Questions beyond the share of their session.
+    /// Questions above the limit of their session.
     held: HeldRequests,
-    /// Closed questions, which are not asked again; and their order.
+    /// Closed questions, which are not asked again; `over_order` has their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
 }
@@ -165,7 +165,7 @@ struct OpenCode2 {
 enum Stage {
     /// The session is active; its info is being read.
     Seen,
-    /// The gateway was told of it.
+    /// The session was reported to the gateway.
     Found,
     /// The session is being opened.
     Opening { ticket: Ticket, known: bool, goes_on: bool },
@@ -177,23 +177,23 @@ struct Session {
     stage: Stage,
     folder: Option<String>,
     title: Option<String>,
-    /// `true` if its log is being read: the stream's events are queued.
+    /// `true` while the log is being read, so that the stream's events are queued.
     reading: bool,
     queue: VecDeque<Bytes>,
     queued: usize,
     /// `true` if the queue overflowed: the log has to be read once more.
     overflowed: bool,
-    /// `true` if events are applied without being reported: our log has them already.
+    /// `true` if events are applied without being reported, because the gateway's log has them already.
     silent: bool,
     /// `true` if the events that are read are of the past before the gateway knew the session.
     past: bool,
-    /// Set while the session works.
+    /// `true` while the session works.
     busy: bool,
-    /// The number of pauses of [`SOON`] that are left for it to continue.
+    /// The number of pauses of [`SOON`] that are left for the session to continue.
     unsure: u8,
-    /// The answer of ours that OpenCode may apply to other questions, too.
+    /// The gateway's answer that OpenCode may also apply to other questions.
     spread: Option<&'static str>,
-    /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
+    /// Questions shown by an earlier gateway process, until it is known whether OpenCode still waits for them.
     carried: CarriedAsks,
     progress: Progress,
 }
@@ -201,13 +201,13 @@ struct Session {
 #[derive(Clone, Serialize, Deserialize)]
 struct Prompt {
     ticket: Ticket,
-    /// The id that it was sent with.
+    /// The id with which the prompt was sent.
     id: String,
-    /// The checksum of its text, to recognize it if the id is lost.
+    /// The checksum of the text, to recognize the prompt if the id is lost.
     text: u64,
-    /// `true` if it is in OpenCode's inbox.
+    /// `true` if the prompt is in OpenCode's inbox.
     taken: bool,
-    /// `true` if OpenCode has begun with it.
+    /// `true` if OpenCode has begun with the prompt.
     seen: bool,
 }
 
@@ -276,7 +276,7 @@ struct ModelRef {
     provider: String,
 }
 
-/// The path of its list of sessions, newest first.
+/// Returns the path of the list of sessions, newest first.
 fn listing(params: Option<&RawValue>) -> String {
     #[derive(Default, Deserialize)]
     struct Listing {
@@ -289,7 +289,7 @@ fn listing(params: Option<&RawValue>) -> String {
     format!("/api/session?{place}{limit}")
 }
 
-/// The `data` of a reply.
+/// Returns the `data` of a reply.
 fn data<T: for<'de> Deserialize<'de>>(reply: &Result<HttpReply, String>) -> Option<T> {
     Some(plexus_protocol::object::from_slice::<Data<T>>(reply_body(reply)?).ok()?.data)
 }
@@ -489,7 +489,7 @@ impl Dialect for OpenCode2 {
         &["http"]
     }
 
-    /// The server does not report any: these are its routes'.
+    /// Returns the capabilities of the server's routes: the server does not report any.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
         all.into_iter().chain([Capability::Models, Capability::Images]).collect()
@@ -532,7 +532,7 @@ impl OpenCode2 {
         out.fetches.push(HttpRequest { decides, session, ..fetch(self.next, method, path, body) });
     }
 
-    /// The session of a request; none if it is about everything.
+    /// Returns the session of a request; `None` if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
             Pending::Info { native }
@@ -609,7 +609,8 @@ impl OpenCode2 {
         match data::<HashMap<String, serde::de::IgnoredAny>>(reply) {
             Some(active) => {
                 self.active = active.keys().map(|id| NativeId::from(id.as_str())).collect();
-                // Not before: a session that works in silence is told from one that stopped by this list alone.
+                // The sessions are not read earlier, because only this list distinguishes a session that works in
+                // silence from one that stopped.
                 let open = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Open);
                 let open: Vec<NativeId> = open.map(|(native, _)| native.clone()).collect();
                 open.iter().for_each(|native| self.read(native, out));
@@ -624,7 +625,7 @@ impl OpenCode2 {
         self.on_handshake_reply(out);
     }
 
-    /// An unknown session is active.
+    /// Handles an unknown session that is active.
     fn on_active(&mut self, native: &NativeId, out: &mut Outbox) {
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
@@ -633,7 +634,7 @@ impl OpenCode2 {
         self.get(Pending::Info { native: native.clone() }, path(native, ""), out);
     }
 
-    /// A session's info was read: it is reported, or opened.
+    /// Handles a session's info that was read: reports or opens the session.
     fn info(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let info = data::<Info>(reply);
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -675,7 +676,7 @@ impl OpenCode2 {
         let drafts = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
         self.sessions.insert(native.clone(), session);
         out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
-        // Its first events may have been missed.
+        // The first events of the session may have been missed.
         self.read(&native, out);
     }
 
@@ -718,7 +719,7 @@ impl OpenCode2 {
         self.models = Models::of(offered.collect());
     }
 
-    /// A session's model changed.
+    /// Handles a change of a session's model.
     fn model_is(&mut self, native: &NativeId, model: Option<(&str, &str)>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let model = model.map(|(provider, model)| (provider.to_owned(), model.to_owned()));
@@ -784,7 +785,7 @@ impl OpenCode2 {
 }
 
 impl Session {
-    /// Continues from a checkpoint; false if it cannot be read.
+    /// Continues from a checkpoint; returns `false` if it cannot be read.
     fn restored(&mut self, carried: &CarriedState) -> bool {
         let Ok(progress) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
         self.progress = progress;
@@ -792,7 +793,7 @@ impl Session {
         self.carried = CarriedAsks::new(&carried.asks);
         self.progress.prompt = carried.prompt.map(|ticket| {
             let kept = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
-            // Its log shows whether OpenCode has the prompt.
+            // The log shows whether OpenCode has the prompt.
             kept.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (text, _) = input(&blocks.collect::<Vec<_>>());
@@ -805,7 +806,7 @@ impl Session {
     }
 }
 
-/// A prompt's content in OpenCode's form: one text, and files.
+/// Returns a prompt's content in OpenCode's form: one text, and files.
 fn input(content: &[Box<RawValue>]) -> (String, Vec<serde_json::Value>) {
     let (parts, _) = calls::parts(content);
     let (mut text, mut files) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ impl OpenCode2 {
             return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
-        // Events follow every prompt, so a number is not reused with the same ticket.
+        // Events follow every prompt, so a number is not used again with the same ticket.
         let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.progress.seq);
         let id = format!("msg_{:016x}{:016x}", hash(&name), hash(&text));
         let mut body = serde_json::json!({ "id": id, "text": text });
@@ -37,11 +37,11 @@ impl OpenCode2 {
             Ok(()) => {
                 prompt.taken = true;
                 if session.progress.cancelled && !session.busy {
-                    // It was cancelled before OpenCode had it.
+                    // The prompt was cancelled before OpenCode had it.
                     self.interrupt(native, out);
                 }
             }
-            // It may have arrived: the log shows it.
+            // The prompt may have arrived: the log shows it.
             Err(_) if reply.is_err() => {
                 if self.connected {
                     self.read(native, out);
@@ -69,7 +69,7 @@ impl OpenCode2 {
         }
         let Some(session) = self.sessions.get(native) else { return };
         let waiting = session.progress.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
-        // Nothing ran: the prompt is in the inbox.
+        // The prompt did not run: it is still in the inbox.
         if let Some(id) = waiting.filter(|_| !session.busy).map(|prompt| prompt.id.clone()) {
             self.withdraw(native, &id, out);
         }
