@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
+use crate::access::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::{CeilingConfig, Config};
 use crate::frontends::acp::{AcpState, ForwardedCalls};
@@ -23,7 +24,6 @@ use crate::router::describe::Descriptions;
 use crate::router::doctor::{Doctor, DoctorState};
 use crate::router::health::HealthState;
 use crate::router::linking::{Linking, LinkingState};
-use crate::router::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
 use crate::router::new_session::NewSessionsState;
 use crate::router::terminals::TerminalsState;
 use crate::router::worktrees::WorktreesState;

@@ -14,6 +14,7 @@ mod surface_tools;
 pub use gateway::{
     GATEWAY_FILE, Gateway, HOLDERS, Running, RuntimePorts, STOP_DEADLINE, StartError, TLS_FILES, TLS_FOLDER, running,
 };
+pub use plexus_access as access;
 pub use plexus_auth as auth;
 pub use plexus_clock as clock;
 pub use plexus_frontends as frontends;
@@ -24,6 +25,7 @@ pub use plexus_router as router;
 pub use plexus_runtimes as runtimes;
 pub use plexus_sessions as sessions;
 
+use crate::access::listeners::Listeners;
 use crate::frontends::acp::AcpState;
 use crate::frontends::agui::AgUiState;
 use crate::notify::NotifyState;
@@ -32,7 +34,6 @@ use crate::router::describe::Descriptions;
 use crate::router::doctor::DoctorState;
 use crate::router::health::HealthState;
 use crate::router::linking::LinkingState;
-use crate::router::listeners::Listeners;
 use crate::router::new_session::NewSessionsState;
 use crate::router::routes::feature;
 use crate::router::terminals::TerminalsState;
@@ -76,7 +77,7 @@ pub fn routes() -> Vec<Route<Features>> {
         &features.core
     }
     let all = [
-        feature(router::devices::routes(), core),
+        feature(access::devices::routes(), core),
         feature(router::http::routes(), core),
         feature(router::admin::routes(), core),
         feature(router::agent_tools::routes(), core),
@@ -86,14 +87,14 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(router::changes::routes(), core),
         feature(router::usage::routes(), core),
         feature(router::export::routes(), core),
-        feature(router::ca::routes(), core),
+        feature(access::ca::routes(), core),
         feature(router::web::routes(), core),
         feature(frontends::mcp::routes(), core),
         feature(router::agents::routes(), |features| &features.agents),
         feature(router::new_session::routes(), |features| &features.new_sessions),
         feature(router::worktrees::routes(), |features| &features.worktrees),
         feature(router::terminals::routes(), |features| &features.terminals),
-        feature(router::listeners::routes(), |features| &features.listeners),
+        feature(access::listeners::routes(), |features| &features.listeners),
         feature(router::doctor::routes(), |features| &features.doctor),
         feature(router::linking::routes(), |features| &features.linking),
         feature(router::health::routes(), |features| &features.health),

@@ -36,6 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("router", &["protocol", "risk", "store", "surfaces", "terminal", "workspace", "auth", "clock", "sessions", "metrics", "ledger"]),
     // Features, on the kernel that the router is. No feature imports another.
     ("notify", &["protocol", "risk", "store", "auth", "sessions", "metrics", "router"]),
+    ("access", &["protocol", "risk", "auth", "sessions", "ledger", "router"]),
     ("frontends", &["protocol", "risk", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "router"]),
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.
@@ -46,7 +47,7 @@ const PURE: &[&str] = &["protocol", "dialects", "linked", "risk", "surfaces"];
 /// The part of a pure crate that does I/O: it edits the settings of agents.
 const IMPURE: &str = "crates/linked/src/settings/";
 /// Crates whose code runs on the async workers.
-const ASYNC: &[&str] = &["sessions", "router", "runtimes", "notify", "frontends"];
+const ASYNC: &[&str] = &["sessions", "router", "runtimes", "access", "notify", "frontends"];
 
 /// Paths that some crates must not name: (path, the crates where it is banned, why).
 #[rustfmt::skip] // a rule a line

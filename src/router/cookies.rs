@@ -94,7 +94,7 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> CookieCheck {
 
 /// The device of a browser that asks for a cookie, if it has one already. The CSRF header is not needed: the browser gets the
 /// same cookie or a replacement, and the Origin was checked.
-pub(super) fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
+pub fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
     let origin = only(&parts.headers, &ORIGIN).ok().flatten()?;
     let token = named(&parts.headers, &name(origin)).ok().flatten()?;
     Some((auth.check_cookie(token, CookieSite::Origin(origin))?, csrf(token)))
@@ -104,7 +104,7 @@ pub(super) fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
 ///
 /// # Errors
 /// 422 `invalid` if the request does not come from a page.
-pub(super) fn origin(parts: &Parts) -> Result<String, Problem> {
+pub fn origin(parts: &Parts) -> Result<String, Problem> {
     // The guard has checked that it is an origin of the gateway.
     let origin = only(&parts.headers, &ORIGIN).ok().flatten();
     origin.map(str::to_owned).ok_or_else(|| {
@@ -116,12 +116,12 @@ pub(super) fn origin(parts: &Parts) -> Result<String, Problem> {
 }
 
 /// Sets the cookie.
-pub(super) fn set<B>(response: &mut Response<B>, origin: &str, token: &str) {
+pub fn set<B>(response: &mut Response<B>, origin: &str, token: &str) {
     put(response, origin, token, YEAR);
 }
 
 /// Clears the cookie.
-pub(super) fn clear<B>(response: &mut Response<B>, origin: &str) {
+pub fn clear<B>(response: &mut Response<B>, origin: &str) {
     put(response, origin, "", 0);
 }
 

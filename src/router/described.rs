@@ -42,12 +42,25 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    const fn query(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
+    /// An optional parameter of the query.
+    pub const fn query(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
         Self { name, place: "query", required: false, about, schema }
     }
 
-    const fn header(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
+    /// An optional header.
+    pub const fn header(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
         Self { place: "header", ..Self::query(name, about, schema) }
+    }
+
+    /// The header `Idempotency-Key`; `about` describes a repeated request.
+    pub const fn idempotency_key(about: &'static str) -> Self {
+        Self::header("Idempotency-Key", about, key)
+    }
+
+    /// The parameter, which a request must have.
+    #[must_use]
+    pub const fn required(self) -> Self {
+        Self { required: true, ..self }
     }
 
     /// The parameter in OpenAPI's form.
@@ -65,11 +78,13 @@ pub(super) fn in_path(path: &str) -> impl Iterator<Item = Value> {
         .map(|name| json!({ "name": name, "in": "path", "required": true, "description": "Which one", "schema": id() }))
 }
 
-fn words(all: &[&str]) -> Value {
+/// The schema of one of these words.
+pub fn one_of(all: &[&str]) -> Value {
     json!({ "type": "string", "enum": all })
 }
 
-fn matching(pattern: &str) -> Value {
+/// The schema of text that matches a pattern.
+pub fn matching(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
@@ -77,11 +92,13 @@ fn day() -> Value {
     json!({ "type": "string", "format": "date" })
 }
 
-fn number() -> Value {
+/// The schema of a natural number.
+pub fn number() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
 }
 
-fn id() -> Value {
+/// The schema of an identifier.
+pub fn id() -> Value {
     matching(ID)
 }
 
@@ -111,7 +128,7 @@ pub(super) const BEFORE: Parameter = Parameter::query(
 pub(super) const MERGE: Parameter = Parameter::query(
     "merge",
     "true: the chunks of a message, and the updates of a tool call, are merged into one item (default false)",
-    || words(&["true", "false"]),
+    || one_of(&["true", "false"]),
 );
 pub(super) const EVENTS_BYTES: Parameter = Parameter::query(
     "max_bytes",
@@ -126,7 +143,7 @@ pub(super) const EVENTS_OUTPUT: Parameter = Parameter::query(
 pub(super) const PROJECTION: Parameter = Parameter::query(
     "projection",
     "For `text/event-stream`: also send the runtime's original message with each event",
-    || words(&["canonical", "native"]),
+    || one_of(&["canonical", "native"]),
 );
 pub(super) const LAST_EVENT_ID: Parameter = Parameter::header(
     "Last-Event-ID",
@@ -150,7 +167,7 @@ pub(super) const SNAPSHOT_BYTES: Parameter = Parameter::query(
 );
 pub(super) const ARCHIVED: Parameter =
     Parameter::query("archived", "true: only archived sessions; all: archived ones too; default false", || {
-        words(&["true", "false", "all"])
+        one_of(&["true", "false", "all"])
     });
 pub(super) const SESSIONS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of sessions (default and maximum 1000)", number);
@@ -164,26 +181,24 @@ pub(super) const RESUMABLE_CURSOR: Parameter = Parameter::query("cursor", "`next
 });
 pub(super) const FORMAT: Parameter =
     Parameter::query("format", "ndjson (one event per line), md or html; default ndjson", || {
-        words(&["ndjson", "md", "html"])
+        one_of(&["ndjson", "md", "html"])
     });
 pub(super) const MCP_SCOPE: Parameter =
     Parameter::query("scope", "loaded, or configured: also servers that are not in use; default loaded", || {
-        words(&["loaded", "configured"])
+        one_of(&["loaded", "configured"])
     });
 pub(super) const REQUEST_STATE: Parameter =
     Parameter::query("state", "open, answered, expired, withdrawn, orphaned or all", || {
-        words(&["open", "answered", "expired", "withdrawn", "orphaned", "all"])
+        one_of(&["open", "answered", "expired", "withdrawn", "orphaned", "all"])
     });
 pub(super) const REQUESTS_LIMIT: Parameter = Parameter::query("limit", "Maximum number, at most 1000", number);
 pub(super) const REQUESTS_BEFORE: Parameter = Parameter::query("before", "`next` of the previous page", number);
-pub(super) const WORDS_SOUGHT: Parameter = Parameter {
-    required: true,
-    ..Parameter::query(
-        "q",
-        "Words to search for",
-        || json!({ "type": "string", "minLength": 1, "maxLength": QUERY_MAX, "pattern": WORDS }),
-    )
-};
+pub(super) const WORDS_SOUGHT: Parameter = Parameter::query(
+    "q",
+    "Words to search for",
+    || json!({ "type": "string", "minLength": 1, "maxLength": QUERY_MAX, "pattern": WORDS }),
+)
+.required();
 pub(super) const HITS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
 pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
@@ -191,12 +206,11 @@ pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
     "Letters of the path, in their order; all files if absent or empty",
     || json!({ "type": "string", "maxLength": FILE_QUERY_MAX }),
 );
-pub(super) const FILES_UNDER: Parameter = Parameter {
-    required: true,
-    ..Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
+pub(super) const FILES_UNDER: Parameter =
+    Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
         matching("^(~?/[^\\x00]*|~)$")
     })
-};
+    .required();
 pub(super) const FILES_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
 pub(super) const CHANGES_RUN: Parameter =
@@ -206,15 +220,13 @@ pub(super) const CHANGES_PATH: Parameter = Parameter::query(
     "Only this file, by its path in the list; all files if absent",
     || json!({ "type": "string" }),
 );
-pub(super) const CHANGES_FILE: Parameter = Parameter {
-    required: true,
-    ..Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" }))
-};
+pub(super) const CHANGES_FILE: Parameter =
+    Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" })).required();
 const USAGE_FROM: Parameter =
     Parameter::query("from", "The first day, by your clock (default: 29 days before `to`)", day);
 const USAGE_TO: Parameter = Parameter::query("to", "The last day, by your clock (default: today)", day);
 const USAGE_BY: Parameter = Parameter::query("by", "What the rows are the sums of; default day", || {
-    words(&["day", "runtime", "project", "session", "run"])
+    one_of(&["day", "runtime", "project", "session", "run"])
 });
 const USAGE_SESSION: Parameter = Parameter::query("session_id", "Only of this session", id);
 const USAGE_RUNTIME: Parameter = Parameter::query("runtime_id", "Only of this runtime", id);
@@ -227,36 +239,20 @@ const USAGE_LIMIT: Parameter = Parameter::query("limit", "Maximum number of rows
 /// The parameters of `/v1/usage`.
 pub(super) const USAGE: &[&Parameter] =
     &[&USAGE_FROM, &USAGE_TO, &USAGE_BY, &USAGE_SESSION, &USAGE_RUNTIME, &USAGE_OFFSET, &USAGE_LIMIT];
-pub(super) const PAIRING_WAIT: Parameter =
-    Parameter::query("wait", "Seconds to wait until the state differs from `known` (default 0, at most 60)", number);
-pub(super) const PAIRING_KNOWN: Parameter =
-    Parameter::query("known", "The state that you know: `waiting` or `joined` (default waiting)", || {
-        words(&["waiting", "joined"])
-    });
 pub(super) const CHALLENGE: Parameter = Parameter::query(
     "challenge",
     "32 to 128 letters and digits: the response contains their HMAC-SHA256 with the secret in the gateway's file",
     || matching("^[A-Za-z0-9]{32,128}$"),
 );
-pub(super) const ANSWER_KEY: Parameter = Parameter::header(
-    "Idempotency-Key",
-    "The same key returns the same receipt again: 1 to 128 visible ASCII characters",
-    key,
-);
-pub(super) const RESTART_KEY: Parameter = Parameter::header(
-    "Idempotency-Key",
+pub(super) const ANSWER_KEY: Parameter =
+    Parameter::idempotency_key("The same key returns the same receipt again: 1 to 128 visible ASCII characters");
+pub(super) const RESTART_KEY: Parameter = Parameter::idempotency_key(
     "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
-    key,
 );
-pub(super) const PROMPT_KEY: Parameter = Parameter::header(
-    "Idempotency-Key",
-    "A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters",
-    key,
-);
-pub(super) const SESSION_KEY: Parameter = Parameter::header(
-    "Idempotency-Key",
+pub(super) const PROMPT_KEY: Parameter =
+    Parameter::idempotency_key("A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters");
+pub(super) const SESSION_KEY: Parameter = Parameter::idempotency_key(
     "A repeated request with the same key opens one session: 1 to 128 visible ASCII characters",
-    key,
 );
 pub(super) const FOLDERS_UNDER: Parameter = Parameter::query(
     "under",
@@ -270,11 +266,8 @@ pub(super) const FOLDERS_PREFIX: Parameter = Parameter::query(
 );
 pub(super) const ASK_WAIT: Parameter =
     Parameter::query("wait", "Wait this many seconds for its end, at most 45", number);
-pub(super) const DRAW_KEY: Parameter = Parameter::header(
-    "Idempotency-Key",
-    "A repeated call with the same key draws once: 1 to 128 visible ASCII characters",
-    key,
-);
+pub(super) const DRAW_KEY: Parameter =
+    Parameter::idempotency_key("A repeated call with the same key draws once: 1 to 128 visible ASCII characters");
 pub(super) const DRAW_CALL: Parameter = Parameter::query(
     "call",
     "Refuse it unless the session's agent makes this call of a tool now: 32 hexadecimal digits, a digest of it (for `plexus mcp`)",
@@ -286,11 +279,11 @@ const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages
 pub const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
 
 const fn handshake(name: &'static str, schema: fn() -> Value) -> Parameter {
-    Parameter { required: true, ..Parameter::header(name, "Of a handshake of RFC 6455", schema) }
+    Parameter::header(name, "Of a handshake of RFC 6455", schema).required()
 }
-const CONNECTION: Parameter = handshake("Connection", || words(&["Upgrade"]));
-const UPGRADE: Parameter = handshake("Upgrade", || words(&["websocket"]));
-const WS_VERSION: Parameter = handshake("Sec-WebSocket-Version", || words(&["13"]));
+const CONNECTION: Parameter = handshake("Connection", || one_of(&["Upgrade"]));
+const UPGRADE: Parameter = handshake("Upgrade", || one_of(&["websocket"]));
+const WS_VERSION: Parameter = handshake("Sec-WebSocket-Version", || one_of(&["13"]));
 /// Sixteen bytes in base64.
 const WS_KEY: Parameter = handshake("Sec-WebSocket-Key", || matching("^[A-Za-z0-9+/]{21}[AQgw]==$"));
 /// The headers of a WebSocket handshake (RFC 6455).

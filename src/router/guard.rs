@@ -453,7 +453,7 @@ fn connected(extensions: &http::Extensions) -> IpAddr {
 struct Client(IpAddr);
 
 /// The client's address of a request; for counting only, never for trust.
-pub(super) fn peer(parts: &Parts) -> IpAddr {
+pub fn peer(parts: &Parts) -> IpAddr {
     parts.extensions.get::<Client>().map_or_else(|| connected(&parts.extensions), |client| client.0)
 }
 
@@ -472,7 +472,7 @@ fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
 }
 
 /// Counts a failed authentication; returns the problem if there were too many.
-pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
+pub fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
     let wait = auth.failed(peer(parts))?;
     let problem = Problem::new(
         StatusCode::TOO_MANY_REQUESTS,

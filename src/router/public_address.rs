@@ -55,7 +55,7 @@ impl PublicAddresses {
     }
 
     /// The folder of the private CA.
-    pub(super) fn ca(&self) -> Option<&Path> {
+    pub fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
     }
 

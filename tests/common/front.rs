@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plexus::access::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
 use plexus::auth::{Auth, PersistDevice, read_token};
 use plexus::frontends::acp::{AcpSessionRegistry, AcpState, Connections};
 use plexus::frontends::agui::AgUiState;
@@ -19,7 +20,6 @@ use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::health::HealthState;
 use plexus::router::linking::{Linking, LinkingState};
-use plexus::router::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
 use plexus::router::new_session::{NewSessionsState, OpenedSessions};
 use plexus::router::terminals::TerminalsState;
 use plexus::router::worktrees::WorktreesState;

@@ -5,11 +5,11 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
-use super::guard::{Call, Policy, Route};
-use super::public_address::{CA_CERT, CA_PROFILE};
-use super::reply::RouteResult;
-use super::routes::{GET, NOTHING, route};
-use super::{Core, Problem};
+use plexus_router::guard::{Call, Policy, Route};
+use plexus_router::public_address::{CA_CERT, CA_PROFILE};
+use plexus_router::reply::RouteResult;
+use plexus_router::routes::{GET, NOTHING, route};
+use plexus_router::{Core, Problem};
 
 /// The routes of the certificate.
 #[rustfmt::skip] // a route a line, then its bodies

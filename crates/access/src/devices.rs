@@ -5,17 +5,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::described as docs;
-use super::guard::{self, Call, Policy, Route};
-use super::reply::{
-    QueryParameters, RouteResult, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
-    within_limit,
-};
-use super::routes::{
-    ADMIN, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, UNAUTHENTICATED, WATCH, route, secret,
-};
-use super::stop::stopping;
-use super::{Core, Problem, cookies};
 use plexus_auth::{
     Admin, AuthError, BegunPairing, Device, FetchedPairing, Invitation as PairingOffer, SHARE_LIFE, browser_id, csrf,
     short_code,
@@ -30,6 +19,17 @@ use plexus_protocol::api::pairing::{
 };
 use plexus_protocol::{DeviceId, Risk, Scope};
 use plexus_risk::Effect;
+use plexus_router::described::{Parameter, number, one_of};
+use plexus_router::guard::{self, Call, Policy, Route};
+use plexus_router::reply::{
+    QueryParameters, RouteResult, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
+    within_limit,
+};
+use plexus_router::routes::{
+    ADMIN, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, UNAUTHENTICATED, WATCH, route, secret,
+};
+use plexus_router::stop::stopping;
+use plexus_router::{Core, Problem, cookies};
 
 /// Default lifetime of a link to a session, in hours.
 const SHARE_HOURS: u64 = 24;
@@ -39,6 +39,13 @@ const TITLE_CHARS: usize = 48;
 const QR_SIDE: u32 = 240;
 /// Default lifetime of a one-time code, in seconds.
 const CODE_SECONDS: u64 = 60;
+
+const PAIRING_WAIT: Parameter =
+    Parameter::query("wait", "Seconds to wait until the state differs from `known` (default 0, at most 60)", number);
+const PAIRING_KNOWN: Parameter =
+    Parameter::query("known", "The state that you know: `waiting` or `joined` (default waiting)", || {
+        one_of(&["waiting", "joined"])
+    });
 
 /// The routes of devices and pairing.
 #[rustfmt::skip] // a route a line, then its bodies
@@ -67,7 +74,7 @@ pub fn routes() -> Vec<Route<Core>> {
         secret(route(POST, "/v1/pairings", ADMIN, JSON, "Start a pairing: a short code for one device", begin_pairing))
             .request::<NewPairing>().response::<PairingBegun>(201),
         secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "The state of a pairing", pairing))
-            .response::<PairingView>(200).with(&[&docs::PAIRING_WAIT, &docs::PAIRING_KNOWN]),
+            .response::<PairingView>(200).with(&[&PAIRING_WAIT, &PAIRING_KNOWN]),
         secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", confirm))
             .request::<ConfirmPairing>().response::<PairingView>(200),
         route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", refuse)
@@ -100,7 +107,7 @@ fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-pub(super) async fn me(state: Core, call: Call) -> RouteResult {
+async fn me(state: Core, call: Call) -> RouteResult {
     let device = call.caller()?.device();
     let answering = |risk| state.auth.answering(device, Target::Gateway, risk);
     let answered_on = device.grant.approve_up_to.map(|up_to| AnsweredOn {
@@ -119,7 +126,7 @@ pub(super) async fn me(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &Me { device: identity(device), csrf: call.csrf.clone(), answered_on, gateway })
 }
 
-pub(super) async fn sign_out(state: Core, call: Call) -> RouteResult {
+async fn sign_out(state: Core, call: Call) -> RouteResult {
     let caller = call.caller()?;
     state.auth.leave(caller).await?;
     let mut response = no_content()?;
@@ -129,7 +136,7 @@ pub(super) async fn sign_out(state: Core, call: Call) -> RouteResult {
     Ok(response)
 }
 
-pub(super) async fn devices(state: Core, call: Call) -> RouteResult {
+async fn devices(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit).into() })
 }
@@ -143,7 +150,7 @@ fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
     within_limit(call, Effect::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
 }
 
-pub(super) async fn enrol(state: Core, call: Call) -> RouteResult {
+async fn enrol(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
@@ -193,7 +200,7 @@ fn device_id(call: &Call) -> Result<DeviceId, Problem> {
     call.id(|| no_such("device_not_found", "device"))
 }
 
-pub(super) async fn alter(state: Core, call: Call) -> RouteResult {
+async fn alter(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let DeviceChanges { name, lock_screen } = call.json()?;
     if name.is_none() && lock_screen.is_none() {
@@ -203,19 +210,19 @@ pub(super) async fn alter(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &identity(&device))
 }
 
-pub(super) async fn revoke(state: Core, call: Call) -> RouteResult {
+async fn revoke(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     state.auth.revoke(&permit, &device_id(&call)?).await?;
     no_content()
 }
 
-pub(super) async fn revoke_local_browsers(state: Core, call: Call) -> RouteResult {
+async fn revoke_local_browsers(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let revoked = state.auth.revoke_local_browsers(&permit).await?;
     json(StatusCode::OK, &RevokedDevices { revoked })
 }
 
-pub(super) async fn mint_code(state: Core, call: Call) -> RouteResult {
+async fn mint_code(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
@@ -225,7 +232,7 @@ pub(super) async fn mint_code(state: Core, call: Call) -> RouteResult {
     json(StatusCode::CREATED, &code)
 }
 
-pub(super) async fn pair(state: Core, call: Call) -> RouteResult {
+async fn pair(state: Core, call: Call) -> RouteResult {
     let RedeemCode { code, name, cookie, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let origin = cookie.then(|| cookies::origin(&call.parts)).transpose()?;
@@ -246,7 +253,7 @@ pub(super) async fn pair(state: Core, call: Call) -> RouteResult {
     }
 }
 
-pub(super) async fn sign_in(state: Core, call: Call) -> RouteResult {
+async fn sign_in(state: Core, call: Call) -> RouteResult {
     let SignIn { cookie, name, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let caller = call.caller()?;
@@ -275,7 +282,7 @@ fn qr(text: &str) -> Result<String, Problem> {
     Ok(code.render::<qrcode::render::svg::Color<'_>>().min_dimensions(QR_SIDE, QR_SIDE).build())
 }
 
-pub(super) async fn begin_pairing(state: Core, call: Call) -> RouteResult {
+async fn begin_pairing(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
@@ -291,7 +298,7 @@ fn pairing_id(call: &Call) -> String {
     call.params.first().map(|(_, id)| id.clone()).unwrap_or_default()
 }
 
-pub(super) async fn pairing(state: Core, call: Call) -> RouteResult {
+async fn pairing(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let query = QueryParameters::of(&call);
     let wait = waits(&query)?;
@@ -307,7 +314,7 @@ pub(super) async fn pairing(state: Core, call: Call) -> RouteResult {
     }
 }
 
-pub(super) async fn confirm(state: Core, call: Call) -> RouteResult {
+async fn confirm(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let ConfirmPairing { number } = call.json()?;
     // No pairing has the number zero.
@@ -315,13 +322,13 @@ pub(super) async fn confirm(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
 }
 
-pub(super) async fn refuse(state: Core, call: Call) -> RouteResult {
+async fn refuse(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     state.auth.refuse(&permit, &pairing_id(&call))?;
     no_content()
 }
 
-pub(super) async fn look(state: Core, call: Call) -> RouteResult {
+async fn look(state: Core, call: Call) -> RouteResult {
     let CodeLookup { code } = call.json()?;
     let found = state.auth.find(guard::peer(&call.parts), &code)?;
     let gateway = PairingHost { name: machine(), version: state.version.to_owned() };
@@ -329,7 +336,7 @@ pub(super) async fn look(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &PairingInvitation { gateway, grant, name, expires_at })
 }
 
-pub(super) async fn fetch(state: Core, call: Call) -> RouteResult {
+async fn fetch(state: Core, call: Call) -> RouteResult {
     let FetchToken { ticket, wait } = call.json()?;
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
@@ -351,7 +358,7 @@ pub(super) async fn fetch(state: Core, call: Call) -> RouteResult {
 
 // === links ===
 
-pub(super) async fn share(state: Core, call: Call) -> RouteResult {
+async fn share(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let (session, _) = session_of::<Admin>(&state, &call)?;
     let NewShare { hours } = call.json()?;

@@ -12,17 +12,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-use super::guard::{Call, Route};
-use super::listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
-use super::listen::{ListenLimits, bind};
-use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
-use super::reply::{RouteResult, gateway, json, no_content, no_such};
-use super::routes::{ADMIN, DELETE, GET, JSON, NOTHING, PUT, route};
-use super::{Hosts, Problem};
 use plexus_auth::{Admin, write_private};
 use plexus_ledger::Ledger;
 use plexus_protocol::api::listeners::{NewProxy, NewTlsListener, PublicAccess, TlsListenerView};
 use plexus_risk::Effect;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, gateway, json, no_content, no_such};
+use plexus_router::routes::{ADMIN, DELETE, GET, JSON, NOTHING, PUT, route};
+use plexus_router::{
+    Authority, Hosts, ListenLimits, Network, Problem, Proxies, PublicAddresses, PublicReach, Tls, TlsError, TlsLimits,
+    bind, parse_origin, serve_tls,
+};
 
 /// The file in the state folder with what was added.
 const LISTENERS_FILE: &str = "listeners.json";
