@@ -24,6 +24,7 @@ pub use plexus_notify as notify;
 pub use plexus_router as router;
 pub use plexus_runtimes as runtimes;
 pub use plexus_sessions as sessions;
+pub use plexus_web as web;
 
 use crate::access::listeners::Listeners;
 use crate::frontends::acp::AcpState;
@@ -88,7 +89,7 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(router::usage::routes(), core),
         feature(router::export::routes(), core),
         feature(access::ca::routes(), core),
-        feature(router::web::routes(), core),
+        feature(web::routes(), core),
         feature(frontends::mcp::routes(), core),
         feature(router::agents::routes(), |features| &features.agents),
         feature(router::new_session::routes(), |features| &features.new_sessions),

@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     // Features, on the kernel that the router is. No feature imports another.
     ("notify", &["protocol", "risk", "store", "auth", "sessions", "metrics", "router"]),
     ("access", &["protocol", "risk", "auth", "sessions", "ledger", "router"]),
+    ("web", &["router"]),
     ("frontends", &["protocol", "risk", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "router"]),
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.

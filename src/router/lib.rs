@@ -46,7 +46,6 @@ pub mod surfaces;
 pub mod terminals;
 mod ui;
 pub mod usage;
-pub mod web;
 pub mod wire;
 pub mod worktrees;
 pub mod ws;

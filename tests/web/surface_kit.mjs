@@ -12,7 +12,7 @@ const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; ch
 
 /** The text of a constant of the gateway. @param {string} file @param {string} name */
 function constant(file, name) {
-  const found = new RegExp(`const ${name}: &str = "([^;]*?(?:;[^"]*)*)";`).exec(readFileSync(join(root, 'src/router', file), 'utf8'));
+  const found = new RegExp(`const ${name}: &str = "([^;]*?(?:;[^"]*)*)";`).exec(readFileSync(join(root, file), 'utf8'));
   if (!found?.[1]) throw new Error(`${file} has no ${name}`);
   return found[1].replace(/\\\n\s*/g, '');
 }
@@ -43,8 +43,8 @@ async function buildInto(out) {
 export async function serve() {
   const out = mkdtempSync(join(tmpdir(), 'plexus-surfaces-'));
   await buildInto(out);
-  const policy = constant('guard.rs', 'CSP');
-  const framed = constant('web.rs', 'FRAME_CSP');
+  const policy = constant('src/router/guard.rs', 'CSP');
+  const framed = constant('crates/web/src/lib.rs', 'FRAME_CSP');
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://x').pathname;
     const name = path === '/' ? '/index.html' : path;

@@ -13,9 +13,9 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
 
-use super::guard::{Call, Policy, Route};
-use super::routes::{GET, NOTHING, route};
-use super::{Core, Problem};
+use plexus_router::guard::{Call, Policy, Route};
+use plexus_router::routes::{GET, NOTHING, route};
+use plexus_router::{Core, Problem};
 
 #[derive(Embed)]
 #[folder = "../../web/dist/"]
