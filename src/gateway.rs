@@ -12,6 +12,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use crate::access::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
+use crate::agents::linking::{Linking, LinkingState};
+use crate::agents::new_session::NewSessionsState;
+use crate::agents::start::{AgentsState, FindAgents, PresetChanges, Presets};
+use crate::agents::worktrees::WorktreesState;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::{CeilingConfig, Config};
 use crate::frontends::acp::{AcpState, ForwardedCalls};
@@ -19,15 +23,11 @@ use crate::frontends::agui::AgUiState;
 use crate::frontends::gemini::{self, Port};
 use crate::ledger::Ledger;
 use crate::notify::{Notifier, NotifyState};
-use crate::router::agents::{AgentsState, FindAgents};
 use crate::router::describe::Descriptions;
 use crate::router::doctor::{Doctor, DoctorState};
 use crate::router::health::HealthState;
-use crate::router::linking::{Linking, LinkingState};
-use crate::router::new_session::NewSessionsState;
 use crate::router::terminals::TerminalsState;
-use crate::router::worktrees::WorktreesState;
-use crate::router::{Core, Hosts, PresetChanges, Presets, PublicAddresses, TlsError};
+use crate::router::{Core, Hosts, PublicAddresses, TlsError};
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
@@ -488,7 +488,7 @@ fn features(
         new_sessions: NewSessionsState {
             core: core(),
             presets,
-            opened: router::new_session::OpenedSessions::default(),
+            opened: agents::new_session::OpenedSessions::default(),
             worktrees: worktrees.clone(),
         },
         worktrees: WorktreesState { core: core(), worktrees },

@@ -15,6 +15,7 @@ pub use gateway::{
     GATEWAY_FILE, Gateway, HOLDERS, Running, RuntimePorts, STOP_DEADLINE, StartError, TLS_FILES, TLS_FOLDER, running,
 };
 pub use plexus_access as access;
+pub use plexus_agents as agents;
 pub use plexus_auth as auth;
 pub use plexus_clock as clock;
 pub use plexus_frontends as frontends;
@@ -27,18 +28,18 @@ pub use plexus_sessions as sessions;
 pub use plexus_web as web;
 
 use crate::access::listeners::Listeners;
+use crate::agents::linking::LinkingState;
+use crate::agents::new_session::NewSessionsState;
+use crate::agents::start::AgentsState;
+use crate::agents::worktrees::WorktreesState;
 use crate::frontends::acp::AcpState;
 use crate::frontends::agui::AgUiState;
 use crate::notify::NotifyState;
-use crate::router::agents::AgentsState;
 use crate::router::describe::Descriptions;
 use crate::router::doctor::DoctorState;
 use crate::router::health::HealthState;
-use crate::router::linking::LinkingState;
-use crate::router::new_session::NewSessionsState;
 use crate::router::routes::feature;
 use crate::router::terminals::TerminalsState;
-use crate::router::worktrees::WorktreesState;
 use crate::router::{Core, Route};
 
 /// The state of the features, each with a handle to the kernel. Cheap to clone.
@@ -81,9 +82,9 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(access::devices::routes(), core),
         feature(router::http::routes(), core),
         feature(router::admin::routes(), core),
-        feature(router::agent_tools::routes(), core),
-        feature(router::resumable::routes(), core),
-        feature(router::folders::routes(), core),
+        feature(agents::agent_tools::routes(), core),
+        feature(agents::resumable::routes(), core),
+        feature(agents::folders::routes(), core),
         feature(router::surfaces::routes(), core),
         feature(router::changes::routes(), core),
         feature(router::usage::routes(), core),
@@ -91,13 +92,13 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(access::ca::routes(), core),
         feature(web::routes(), core),
         feature(frontends::mcp::routes(), core),
-        feature(router::agents::routes(), |features| &features.agents),
-        feature(router::new_session::routes(), |features| &features.new_sessions),
-        feature(router::worktrees::routes(), |features| &features.worktrees),
+        feature(agents::start::routes(), |features| &features.agents),
+        feature(agents::new_session::routes(), |features| &features.new_sessions),
+        feature(agents::worktrees::routes(), |features| &features.worktrees),
         feature(router::terminals::routes(), |features| &features.terminals),
         feature(access::listeners::routes(), |features| &features.listeners),
         feature(router::doctor::routes(), |features| &features.doctor),
-        feature(router::linking::routes(), |features| &features.linking),
+        feature(agents::linking::routes(), |features| &features.linking),
         feature(router::health::routes(), |features| &features.health),
         feature(router::describe::routes(), |features| &features.descriptions),
         feature(notify::routes(), |features| &features.notify),

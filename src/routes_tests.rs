@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use super::agents::resumable::RESUMABLE;
 use super::frontends::gemini;
 use super::router::routes::GET;
-use super::router::schemas::{CURSOR, ID, RESUMABLE, schemas_with_rules};
+use super::router::schemas::{CURSOR, ID, schemas_with_rules};
 use super::router::{BodyRule, Policy, asyncapi};
 use super::sessions::TITLE_MAX;
 use super::{openapi, routes};

@@ -38,6 +38,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("notify", &["protocol", "risk", "store", "auth", "sessions", "metrics", "router"]),
     ("access", &["protocol", "risk", "auth", "sessions", "ledger", "router"]),
     ("web", &["router"]),
+    ("agents", &["protocol", "risk", "workspace", "auth", "sessions", "router"]),
     ("frontends", &["protocol", "risk", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "router"]),
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plexus::router::linking::{LinkRefusal, Linking, terminals_heard_at};
+use plexus::agents::linking::{LinkRefusal, Linking, terminals_heard_at};
 use plexus_dialects::link::TERMINAL_DIALECTS;
 use plexus_linked::{
     FileChange, LINKED_AGENTS, LinkError, LinkPlan, LinkState, LinkedAgent, Linker, UnknownVersion, link_notices,

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{CURSOR, ID, RESUMABLE, Shape, WORDS};
 use plexus_sessions::FILE_QUERY_MAX;
+
+use super::schemas::{CURSOR, ID, Shape, WORDS};
 
 /// Longest text to search for, in characters.
 pub(super) const QUERY_MAX: usize = 512;
@@ -174,18 +175,9 @@ pub(super) const SESSIONS_LIMIT: Parameter =
 pub(super) const SESSIONS_CURSOR: Parameter = Parameter::query("cursor", "`next` of the previous page", || {
     matching("^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$")
 });
-pub(super) const RESUMABLE_LIMIT: Parameter =
-    Parameter::query("limit", "Maximum number of conversations (default 100, at most 1000)", number);
-pub(super) const RESUMABLE_CURSOR: Parameter = Parameter::query("cursor", "`next` of the previous page", || {
-    matching(&format!("^({})?$", RESUMABLE.trim_matches(['^', '$'])))
-});
 pub(super) const FORMAT: Parameter =
     Parameter::query("format", "ndjson (one event per line), md or html; default ndjson", || {
         one_of(&["ndjson", "md", "html"])
-    });
-pub(super) const MCP_SCOPE: Parameter =
-    Parameter::query("scope", "loaded, or configured: also servers that are not in use; default loaded", || {
-        one_of(&["loaded", "configured"])
     });
 pub(super) const REQUEST_STATE: Parameter =
     Parameter::query("state", "open, answered, expired, withdrawn, orphaned or all", || {
@@ -201,18 +193,6 @@ pub(super) const WORDS_SOUGHT: Parameter = Parameter::query(
 .required();
 pub(super) const HITS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
-pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
-    "query",
-    "Letters of the path, in their order; all files if absent or empty",
-    || json!({ "type": "string", "maxLength": FILE_QUERY_MAX }),
-);
-pub(super) const FILES_UNDER: Parameter =
-    Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
-        matching("^(~?/[^\\x00]*|~)$")
-    })
-    .required();
-pub(super) const FILES_LIMIT: Parameter =
-    Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
 pub(super) const CHANGES_RUN: Parameter =
     Parameter::query("run", "Only what changed in this run; everything since the first prompt if absent", id);
 pub(super) const CHANGES_PATH: Parameter = Parameter::query(
@@ -251,19 +231,6 @@ pub(super) const RESTART_KEY: Parameter = Parameter::idempotency_key(
 );
 pub(super) const PROMPT_KEY: Parameter =
     Parameter::idempotency_key("A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters");
-pub(super) const SESSION_KEY: Parameter = Parameter::idempotency_key(
-    "A repeated request with the same key opens one session: 1 to 128 visible ASCII characters",
-);
-pub(super) const FOLDERS_UNDER: Parameter = Parameter::query(
-    "under",
-    "An absolute path, or one that begins with `~/`: the folders in it; default the home folder. Needs `admin`",
-    || matching("^(~?/[^\\x00]*|~)?$"),
-);
-pub(super) const FOLDERS_PREFIX: Parameter = Parameter::query(
-    "prefix",
-    "Only folders whose names begin so; those that begin with a dot are left out otherwise",
-    || matching("^[^/\\x00]*$"),
-);
 pub(super) const ASK_WAIT: Parameter =
     Parameter::query("wait", "Wait this many seconds for its end, at most 45", number);
 pub(super) const DRAW_KEY: Parameter =
@@ -277,6 +244,15 @@ const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From t
 const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
 /// The parameters of every route of ACP over HTTP.
 pub const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
+/// The text that the paths of files must fit.
+pub const FILES_QUERY: Parameter = Parameter::query(
+    "query",
+    "Letters of the path, in their order; all files if absent or empty",
+    || json!({ "type": "string", "maxLength": FILE_QUERY_MAX }),
+);
+/// The number of files.
+pub const FILES_LIMIT: Parameter =
+    Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
 
 const fn handshake(name: &'static str, schema: fn() -> Value) -> Parameter {
     Parameter::header(name, "Of a handshake of RFC 6455", schema).required()

@@ -8,11 +8,10 @@ use serde_json::Value;
 
 use plexus_auth::{AuthError, Denied, PairingFault};
 use plexus_ledger::{Class, LedgerFull};
-use plexus_workspace::{WorkspaceError, WorktreeProblem};
 
 use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
 use plexus_protocol::{Receipt, RequestState};
-use plexus_sessions::{SessionError, WorktreeError, losses};
+use plexus_sessions::SessionError;
 use plexus_store::StoreError;
 use plexus_surfaces::{ActionError, SurfaceError};
 
@@ -190,35 +189,6 @@ impl IntoResponse for Problem {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
-    }
-}
-
-impl From<WorktreeError> for Problem {
-    fn from(error: WorktreeError) -> Self {
-        let words = error.to_string();
-        let (status, code) = match &error {
-            WorktreeError::Problem(problem) => match problem {
-                WorktreeProblem::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
-                WorktreeProblem::BadBranch | WorktreeProblem::BadBase => {
-                    (StatusCode::UNPROCESSABLE_ENTITY, "bad_branch")
-                }
-                WorktreeProblem::BranchExists | WorktreeProblem::FolderExists(_) => {
-                    (StatusCode::CONFLICT, "worktree_exists")
-                }
-                WorktreeProblem::TooMany => (StatusCode::CONFLICT, "too_many_worktrees"),
-                WorktreeProblem::Unknown => (StatusCode::NOT_FOUND, "worktree_not_found"),
-                WorktreeProblem::Unsaved(_) => (StatusCode::CONFLICT, "worktree_unsaved"),
-                WorktreeProblem::Folder(WorkspaceError::Slow(_)) => (StatusCode::GATEWAY_TIMEOUT, "git_slow"),
-                WorktreeProblem::Folder(_) => (StatusCode::BAD_GATEWAY, "git_failed"),
-            },
-            WorktreeError::InUse(_) => (StatusCode::CONFLICT, "worktree_in_use"),
-            WorktreeError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
-        };
-        let unsaved = match error {
-            WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some(losses(*risk)),
-            _ => None,
-        };
-        Self::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
     }
 }
 

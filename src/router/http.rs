@@ -78,7 +78,7 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", snapshot)
             .response::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
         route(GET, "/v1/sessions/{id}/files", PROMPTS, NOTHING, "Files of a session's folder whose paths fit, best first", files)
-            .response::<Files>(200).with(&[&docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+            .response::<Files>(200).with(&[&docs::FILES_QUERY, &docs::FILES_LIMIT]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", events)
             .response_or::<Page>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", requests)
@@ -147,26 +147,27 @@ pub(super) async fn session(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &*session)
 }
 
+/// Lists the files of a session's folder, for prompts that name them.
 pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
-    let (sought, limit) = files_wanted(&call)?;
-    let found = state.directory.files().of_session(&permit, &session.session_id, sought, limit).await?;
-    json(StatusCode::OK, &found_files(found))
+    let (query, limit) = files_requested(&call)?;
+    let found = state.directory.files().of_session(&permit, &session.session_id, query, limit).await?;
+    json(StatusCode::OK, &files_found(found))
 }
 
 /// Returns the requested files, and their number at most.
-pub(super) fn files_wanted(call: &Call) -> Result<(String, usize), Problem> {
-    let query = QueryParameters::of(call);
-    let limit = query.number("limit", FILES)?;
-    let sought = query.get("query").unwrap_or_default();
-    if sought.chars().count() > FILE_QUERY_MAX {
+pub fn files_requested(call: &Call) -> Result<(String, usize), Problem> {
+    let parameters = QueryParameters::of(call);
+    let limit = parameters.number("limit", FILES)?;
+    let query = parameters.get("query").unwrap_or_default();
+    if query.chars().count() > FILE_QUERY_MAX {
         return Err(bad_query(format!("`query` may have at most {FILE_QUERY_MAX} characters")));
     }
-    Ok((sought.to_owned(), limit))
+    Ok((query.to_owned(), limit))
 }
 
 /// Returns the files that were found.
-pub(super) fn found_files(found: FoundFiles) -> Files {
+pub fn files_found(found: FoundFiles) -> Files {
     let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
     Files { files, truncated: found.truncated }
 }

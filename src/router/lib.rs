@@ -1,8 +1,6 @@
 //! The clients' side of the gateway: the listener, the guard, the route table, and a module for each frontend.
 
 pub mod admin;
-pub mod agent_tools;
-pub mod agents;
 mod asyncapi;
 pub mod changes;
 mod client_link;
@@ -15,7 +13,6 @@ pub mod doctor;
 pub mod error;
 pub mod export;
 pub mod fanout;
-pub mod folders;
 pub mod follow;
 pub mod frames;
 pub mod guard;
@@ -24,17 +21,14 @@ pub mod health;
 pub mod history;
 pub mod http;
 pub mod jsonrpc;
-pub mod linking;
 pub mod listen;
 mod listing;
-pub mod new_session;
 mod openapi;
 mod own_frames;
 mod peer;
 pub mod presence;
 pub mod public_address;
 pub mod reply;
-pub mod resumable;
 pub mod routes;
 mod rpc;
 pub mod schemas;
@@ -47,12 +41,7 @@ pub mod terminals;
 mod ui;
 pub mod usage;
 pub mod wire;
-pub mod worktrees;
 pub mod ws;
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 pub use self::core::Core;
 pub use cookies::CSRF_HEADER;
@@ -62,20 +51,3 @@ pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, LongWork, Policy, Route
 pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
 pub use listen::{ListenLimits, MAX_CONNECTIONS, bind, serve};
 pub use public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
-
-use plexus_protocol::{RuntimeId, RuntimeSpec};
-
-/// The settings that a client adds to a preset.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PresetChanges {
-    /// The runtime's name; the preset's if absent.
-    pub id: Option<RuntimeId>,
-    /// The folder to run in.
-    pub cwd: Option<PathBuf>,
-    /// Environment variables added to the preset's.
-    pub env: BTreeMap<String, String>,
-}
-
-/// Makes the spec of a runtime from a preset's name and the client's settings; passed in, since the router may not import the
-/// presets. The error is a text for people, with the fix.
-pub type Presets = Arc<dyn Fn(&str, &PresetChanges) -> Result<RuntimeSpec, String> + Send + Sync>;

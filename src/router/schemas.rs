@@ -18,8 +18,6 @@ use plexus_sessions::LATEST;
 pub const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// The pattern of a cursor.
 pub const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
-/// The pattern of a position in a runtime's conversations: see `ListPosition`.
-pub const RESUMABLE: &str = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$";
 /// The pattern of text that is not only white space.
 pub(super) const WORDS: &str = r"\S";
 

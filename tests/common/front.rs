@@ -9,21 +9,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::access::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
+use plexus::agents::linking::{Linking, LinkingState};
+use plexus::agents::new_session::{NewSessionsState, OpenedSessions};
+use plexus::agents::start::{AgentsState, Presets};
+use plexus::agents::worktrees::WorktreesState;
 use plexus::auth::{Auth, PersistDevice, read_token};
 use plexus::frontends::acp::{AcpSessionRegistry, AcpState, Connections};
 use plexus::frontends::agui::AgUiState;
 use plexus::ledger::Ledger;
 use plexus::notify::{Notifier, NotifySettings, NotifyState};
-use plexus::router::agents::AgentsState;
 use plexus::router::describe::Descriptions;
 use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::health::HealthState;
-use plexus::router::linking::{Linking, LinkingState};
-use plexus::router::new_session::{NewSessionsState, OpenedSessions};
 use plexus::router::terminals::TerminalsState;
-use plexus::router::worktrees::WorktreesState;
-use plexus::router::{Core, GateLimits, Hosts, ListenLimits, Presets, PublicAddresses, public_address, serve};
+use plexus::router::{Core, GateLimits, Hosts, ListenLimits, PublicAddresses, public_address, serve};
 use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
     SessionRules, SessionSender,

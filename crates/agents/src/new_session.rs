@@ -18,14 +18,15 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::agents::{free_name, runs, start_effect, start_spec};
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::reply::{RouteResult, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
-use super::routes::{JSON, POST, PROMPTS, route};
-use super::{Core, Presets, Problem};
+use crate::start::{Presets, free_name, runs, start_effect, start_spec};
+use crate::worktrees;
 use plexus_auth::{Admin, Caller, Permit, Prompt};
 use plexus_risk::Effect;
+use plexus_router::described::Parameter;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
+use plexus_router::routes::{JSON, POST, PROMPTS, route};
+use plexus_router::{Core, Problem};
 use plexus_sessions::{Directory, FirstSettings, OpenSession, SessionError, Worktrees};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
@@ -37,12 +38,16 @@ const KEYS_KEPT: usize = 256;
 /// Starts tried if the runtime is removed meanwhile, by whoever started it.
 const TRIES: usize = 2;
 
+const SESSION_KEY: Parameter = Parameter::idempotency_key(
+    "A repeated request with the same key opens one session: 1 to 128 visible ASCII characters",
+);
+
 /// The routes of new sessions.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<NewSessionsState>> {
     vec![
         route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", open)
-            .request::<NewSession>().response::<SessionInfo>(201).with(&[&docs::SESSION_KEY]),
+            .request::<NewSession>().response::<SessionInfo>(201).with(&[&SESSION_KEY]),
     ]
 }
 
@@ -129,7 +134,7 @@ async fn open_once(
             let folder = cwd.as_deref().filter(|cwd| cwd.starts_with('/'));
             let folder =
                 folder.ok_or_else(|| Problem::invalid("a `worktree` needs `cwd`, a folder of a repository"))?;
-            Some(state.worktrees.make(folder.as_ref(), &wanted).await?)
+            Some(state.worktrees.make(folder.as_ref(), &wanted).await.map_err(worktrees::problem)?)
         }
     };
     let (runtime_id, started) = match (runtime_id, start) {

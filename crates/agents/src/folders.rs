@@ -13,13 +13,13 @@ use plexus_protocol::api::folders::{Files, FolderEntry, Folders, RecentFolder};
 use plexus_protocol::{Scope, Timestamp};
 use tokio::sync::Semaphore;
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::http::{files_wanted, found_files};
-use super::reply::{RouteResult, bad_query, gateway, json, parameter};
-use super::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
-use super::{Core, Problem};
 use plexus_auth::Admin;
+use plexus_router::described::{FILES_LIMIT, FILES_QUERY, Parameter, matching};
+use plexus_router::guard::{Call, Route};
+use plexus_router::http::{files_found, files_requested};
+use plexus_router::reply::{RouteResult, bad_query, gateway, json, parameter};
+use plexus_router::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
+use plexus_router::{Core, Problem};
 
 /// Most folders returned; `more` says that there are others.
 const FOLDERS_MAX: usize = 500;
@@ -36,19 +36,35 @@ const READS: usize = 4;
 
 static READING: Semaphore = Semaphore::const_new(READS);
 
-/// The routes of folders.
+const FOLDERS_UNDER: Parameter = Parameter::query(
+    "under",
+    "An absolute path, or one that begins with `~/`: the folders in it; default the home folder. Needs `admin`",
+    || matching("^(~?/[^\\x00]*|~)?$"),
+);
+const FOLDERS_PREFIX: Parameter = Parameter::query(
+    "prefix",
+    "Only folders whose names begin so; those that begin with a dot are left out otherwise",
+    || matching("^[^/\\x00]*$"),
+);
+const FILES_UNDER: Parameter =
+    Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
+        matching("^(~?/[^\\x00]*|~)$")
+    })
+    .required();
+
+/// The routes of folders and of the files in them.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", list)
-            .response::<Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
-        route(GET, "/v1/folders/files", ADMIN, NOTHING, "Files of a folder whose paths fit, best first", files)
-            .response::<Files>(200).with(&[&docs::FILES_UNDER, &docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+            .response::<Folders>(200).with(&[&FOLDERS_UNDER, &FOLDERS_PREFIX]),
+        route(GET, "/v1/folders/files", ADMIN, NOTHING, "Files of a folder whose paths fit, best first", folder_files)
+            .response::<Files>(200).with(&[&FILES_UNDER, &FILES_QUERY, &FILES_LIMIT]),
     ]
 }
 
 /// Lists folders.
-pub(super) async fn list(state: Core, call: Call) -> RouteResult {
+async fn list(state: Core, call: Call) -> RouteResult {
     let (under, prefix) = (parameter(&call, "under").filter(|under| !under.is_empty()), parameter(&call, "prefix"));
     let caller = call.caller()?;
     let administrates = caller.device().grant.covers(Scope::Admin, Target::Gateway);
@@ -87,18 +103,18 @@ pub(super) async fn list(state: Core, call: Call) -> RouteResult {
 }
 
 /// Lists the files of a folder where a session may begin, for prompts that name them.
-pub(super) async fn files(state: Core, call: Call) -> RouteResult {
+async fn folder_files(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
     let under = parameter(&call, "under").filter(|under| !under.is_empty());
     let under = under.ok_or_else(|| bad_query("`under` is missing: name the folder".into()))?;
     let folder = folder_of(&under, &home)?;
-    let (sought, limit) = files_wanted(&call)?;
+    let (query, limit) = files_requested(&call)?;
     let opened = tokio::time::timeout(DISK_WAIT, tokio::fs::read_dir(&folder)).await.map_err(|_| slow())?;
     drop(opened.map_err(|error| unreadable(&folder, &error))?);
     let folder = folder.display().to_string();
-    let found = state.directory.files().of_folder(&permit, folder, sought, limit).await?;
-    json(StatusCode::OK, &found_files(found))
+    let found = state.directory.files().of_folder(&permit, folder, query, limit).await?;
+    json(StatusCode::OK, &files_found(found))
 }
 
 fn slow() -> Problem {

@@ -6,14 +6,14 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 use tokio::sync::Mutex;
 
-use super::guard::{Call, Route};
-use super::reply::{RouteResult, gateway, json, no_such};
-use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
-use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_protocol::api::linking::{AgentLink, AgentLinks, LinkChange};
 use plexus_protocol::{RuntimeId, RuntimeInfo, Timestamp};
 use plexus_risk::Effect;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, gateway, json, no_such};
+use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
+use plexus_router::{Core, Problem};
 
 /// The state of linked agents.
 #[derive(Clone)]

@@ -10,14 +10,14 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::reply::{QueryParameters, RouteResult, bad_query, json, session_of};
-use super::routes::{GET, NOTHING, PROMPTS, route};
-use super::{Core, Problem};
 use plexus_auth::{Permit, Prompt};
 use plexus_protocol::api::agent_tools::{AgentMcpServer, McpServers, Skill, SkillError, Skills};
 use plexus_protocol::{Capability, SessionInfo, object};
+use plexus_router::described::{Parameter, one_of};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{QueryParameters, RouteResult, bad_query, json, session_of};
+use plexus_router::routes::{GET, NOTHING, PROMPTS, route};
+use plexus_router::{Core, Problem};
 use plexus_sessions::SessionError;
 
 /// Most servers, skills or errors in one response; `truncated` says that there are more.
@@ -27,12 +27,17 @@ const TEXT_MAX: usize = 2000;
 /// Time for the agent to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
+const MCP_SCOPE: Parameter =
+    Parameter::query("scope", "loaded, or configured: also servers that are not in use; default loaded", || {
+        one_of(&["loaded", "configured"])
+    });
+
 /// The routes of the tools of agents.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", mcp)
-            .response::<McpServers>(200).with(&[&docs::MCP_SCOPE]),
+            .response::<McpServers>(200).with(&[&MCP_SCOPE]),
         route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", skills)
             .response::<Skills>(200),
     ]
@@ -94,7 +99,7 @@ fn skills_of(response: &Value) -> Skills {
     Skills { skills: skills.into(), errors: errors.into(), truncated: cut || more || response["truncated"] == true }
 }
 
-pub(super) async fn mcp(state: Core, call: Call) -> RouteResult {
+async fn mcp(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let scope = match QueryParameters::of(&call).get("scope") {
         None | Some("" | "loaded") => "loaded",
@@ -106,7 +111,7 @@ pub(super) async fn mcp(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &servers(&response))
 }
 
-pub(super) async fn skills(state: Core, call: Call) -> RouteResult {
+async fn skills(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let params = json!({ "cwd": session.cwd });
     let response = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;

@@ -3,16 +3,18 @@
 use std::path::Path;
 
 use http::StatusCode;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::api::worktrees::{ListedWorktree, ListedWorktrees, RemoveWorktree, WorktreeView};
 use plexus_protocol::{SessionId, SessionState};
 
-use super::guard::{Call, Route};
-use super::reply::{RouteResult, gateway, json, no_content, within_limit};
-use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
-use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_risk::Effect;
-use plexus_sessions::{WorktreeError, Worktrees};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, gateway, json, no_content, within_limit};
+use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
+use plexus_router::{Core, Problem};
+use plexus_sessions::{WorktreeError, Worktrees, losses};
+use plexus_workspace::{WorkspaceError, WorktreeProblem};
 
 /// The state of worktrees.
 #[derive(Clone)]
@@ -37,7 +39,7 @@ pub fn routes() -> Vec<Route<WorktreesState>> {
 /// Lists worktrees.
 async fn list(state: WorktreesState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
-    let all = state.worktrees.list().await?;
+    let all = state.worktrees.list().await.map_err(problem)?;
     let listed = |worktree: WorktreeView| {
         let sessions = sessions_in(&state.core, worktree.path.as_ref());
         ListedWorktree { worktree, sessions }
@@ -55,9 +57,9 @@ async fn remove(state: WorktreesState, call: Call) -> RouteResult {
     let sessions = sessions_in(&state.core, &path);
     if !sessions.is_empty() {
         let named = sessions.iter().map(ToString::to_string).collect();
-        return Err(Problem::from(WorktreeError::InUse(named)));
+        return Err(problem(WorktreeError::InUse(named)));
     }
-    state.worktrees.remove(&path, delete_branch, lost.as_deref()).await?;
+    state.worktrees.remove(&path, delete_branch, lost.as_deref()).await.map_err(problem)?;
     no_content()
 }
 
@@ -71,4 +73,30 @@ fn sessions_in(core: &Core, path: &Path) -> Vec<SessionId> {
         all.iter().filter(|session| works(session)).map(|session| session.session_id.clone()).collect();
     ids.sort();
     ids
+}
+
+/// The problem of a worktree that cannot be made, listed or removed.
+pub(crate) fn problem(error: WorktreeError) -> Problem {
+    let words = error.to_string();
+    let (status, code) = match &error {
+        WorktreeError::Problem(problem) => match problem {
+            WorktreeProblem::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
+            WorktreeProblem::BadBranch | WorktreeProblem::BadBase => (StatusCode::UNPROCESSABLE_ENTITY, "bad_branch"),
+            WorktreeProblem::BranchExists | WorktreeProblem::FolderExists(_) => {
+                (StatusCode::CONFLICT, "worktree_exists")
+            }
+            WorktreeProblem::TooMany => (StatusCode::CONFLICT, "too_many_worktrees"),
+            WorktreeProblem::Unknown => (StatusCode::NOT_FOUND, "worktree_not_found"),
+            WorktreeProblem::Unsaved(_) => (StatusCode::CONFLICT, "worktree_unsaved"),
+            WorktreeProblem::Folder(WorkspaceError::Slow(_)) => (StatusCode::GATEWAY_TIMEOUT, "git_slow"),
+            WorktreeProblem::Folder(_) => (StatusCode::BAD_GATEWAY, "git_failed"),
+        },
+        WorktreeError::InUse(_) => (StatusCode::CONFLICT, "worktree_in_use"),
+        WorktreeError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+    };
+    let unsaved = match error {
+        WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some(losses(*risk)),
+        _ => None,
+    };
+    Problem::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
 }

@@ -1,17 +1,19 @@
 //! `GET /v1/agents`: the agents that the gateway knows how to start.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::StatusCode;
 use plexus_protocol::api::runtimes::{Agents, KnownAgent, StartRuntime};
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
-use super::guard::{Call, Route};
-use super::reply::{RouteResult, created, gateway, json, within_limit};
-use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
-use super::{Core, PresetChanges, Presets, Problem};
 use plexus_auth::Admin;
 use plexus_risk::Effect;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, created, gateway, json, within_limit};
+use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
+use plexus_router::{Core, Problem};
 
 /// The routes of agents that the gateway knows how to start.
 #[rustfmt::skip] // a route a line, then its bodies
@@ -24,7 +26,22 @@ pub fn routes() -> Vec<Route<AgentsState>> {
     ]
 }
 
-/// Looks for the program of every preset; passed in, since the router may not import the presets. Reads the disk.
+/// The settings that a client adds to a preset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PresetChanges {
+    /// The runtime's name; the preset's if absent.
+    pub id: Option<RuntimeId>,
+    /// The folder to run in.
+    pub cwd: Option<PathBuf>,
+    /// Environment variables added to the preset's.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Makes the spec of a runtime from a preset's name and the client's settings; passed in, since a feature may not import the
+/// presets. The error is a text for people, with the fix.
+pub type Presets = Arc<dyn Fn(&str, &PresetChanges) -> Result<RuntimeSpec, String> + Send + Sync>;
+
+/// Looks for the program of every preset; passed in as well. Reads the disk.
 pub type FindAgents = Arc<dyn Fn() -> Vec<KnownAgent> + Send + Sync>;
 
 /// Most names tried for a runtime without one: `gemini`, `gemini-2` …
@@ -57,7 +74,7 @@ async fn list(state: AgentsState, call: Call) -> RouteResult {
 }
 
 /// Returns the effect of starting a runtime.
-pub(super) fn start_effect(start: &StartRuntime) -> Effect {
+pub(crate) fn start_effect(start: &StartRuntime) -> Effect {
     let named = start.command.is_some() || !start.env.is_empty();
     if named { Effect::RunProgram } else { Effect::StartAgent }
 }
@@ -76,7 +93,7 @@ async fn start_runtime(state: AgentsState, call: Call) -> RouteResult {
 }
 
 /// The settings of the runtime that is wanted; its name may be taken.
-pub(super) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
+pub(crate) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
     if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
         return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
     }
@@ -149,14 +166,14 @@ fn spec_of(
 }
 
 /// The name, or the first free one of `NAME-2` …
-pub(super) fn free_name(core: &Core, id: RuntimeId) -> RuntimeId {
+pub(crate) fn free_name(core: &Core, id: RuntimeId) -> RuntimeId {
     let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
     let mut free = std::iter::once(id.clone()).chain(others).filter(|name| core.directory.runtime(name).is_none());
     free.next().unwrap_or(id)
 }
 
 /// Returns whether the runtime runs this agent: the same program, wherever it was found, with the same arguments, or the same endpoint.
-pub(super) fn runs(runtime: &RuntimeInfo, dialect: &str, connect: &Connect) -> bool {
+pub(crate) fn runs(runtime: &RuntimeInfo, dialect: &str, connect: &Connect) -> bool {
     let same = match (&runtime.connect, connect) {
         (Connect::Command(one), Connect::Command(other)) => {
             one.get(1..) == other.get(1..) && !other.is_empty() && program_name(one) == program_name(other)
