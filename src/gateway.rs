@@ -26,7 +26,6 @@ use crate::notify::{Notifier, NotifyState};
 use crate::router::describe::Descriptions;
 use crate::router::doctor::{Doctor, DoctorState};
 use crate::router::health::HealthState;
-use crate::router::terminals::TerminalsState;
 use crate::router::{Core, Hosts, PublicAddresses, TlsError};
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
@@ -35,6 +34,7 @@ use crate::sessions::{
     SessionRules,
 };
 use crate::shared_daemon::SharedDaemon;
+use crate::views::terminals::TerminalsState;
 use crate::{Features, app, auth, clock, config, metrics, openapi, router, runtimes, sessions, surface_tools};
 use plexus_dialects::link::{TERMINAL_DIALECTS, TerminalDialect};
 use plexus_protocol::api::runtimes::KnownAgent;

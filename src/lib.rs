@@ -25,6 +25,7 @@ pub use plexus_notify as notify;
 pub use plexus_router as router;
 pub use plexus_runtimes as runtimes;
 pub use plexus_sessions as sessions;
+pub use plexus_views as views;
 pub use plexus_web as web;
 
 use crate::access::listeners::Listeners;
@@ -39,8 +40,8 @@ use crate::router::describe::Descriptions;
 use crate::router::doctor::DoctorState;
 use crate::router::health::HealthState;
 use crate::router::routes::feature;
-use crate::router::terminals::TerminalsState;
 use crate::router::{Core, Route};
+use crate::views::terminals::TerminalsState;
 
 /// The state of the features, each with a handle to the kernel. Cheap to clone.
 #[derive(Clone)]
@@ -86,16 +87,16 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(agents::resumable::routes(), core),
         feature(agents::folders::routes(), core),
         feature(router::surfaces::routes(), core),
-        feature(router::changes::routes(), core),
-        feature(router::usage::routes(), core),
-        feature(router::export::routes(), core),
+        feature(views::changes::routes(), core),
+        feature(views::usage::routes(), core),
+        feature(views::export::routes(), core),
         feature(access::ca::routes(), core),
         feature(web::routes(), core),
         feature(frontends::mcp::routes(), core),
         feature(agents::start::routes(), |features| &features.agents),
         feature(agents::new_session::routes(), |features| &features.new_sessions),
         feature(agents::worktrees::routes(), |features| &features.worktrees),
-        feature(router::terminals::routes(), |features| &features.terminals),
+        feature(views::terminals::routes(), |features| &features.terminals),
         feature(access::listeners::routes(), |features| &features.listeners),
         feature(router::doctor::routes(), |features| &features.doctor),
         feature(agents::linking::routes(), |features| &features.linking),

@@ -89,10 +89,6 @@ pub fn matching(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
-fn day() -> Value {
-    json!({ "type": "string", "format": "date" })
-}
-
 /// The schema of a natural number.
 pub fn number() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
@@ -175,10 +171,6 @@ pub(super) const SESSIONS_LIMIT: Parameter =
 pub(super) const SESSIONS_CURSOR: Parameter = Parameter::query("cursor", "`next` of the previous page", || {
     matching("^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$")
 });
-pub(super) const FORMAT: Parameter =
-    Parameter::query("format", "ndjson (one event per line), md or html; default ndjson", || {
-        one_of(&["ndjson", "md", "html"])
-    });
 pub(super) const REQUEST_STATE: Parameter =
     Parameter::query("state", "open, answered, expired, withdrawn, orphaned or all", || {
         one_of(&["open", "answered", "expired", "withdrawn", "orphaned", "all"])
@@ -193,32 +185,6 @@ pub(super) const WORDS_SOUGHT: Parameter = Parameter::query(
 .required();
 pub(super) const HITS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
-pub(super) const CHANGES_RUN: Parameter =
-    Parameter::query("run", "Only what changed in this run; everything since the first prompt if absent", id);
-pub(super) const CHANGES_PATH: Parameter = Parameter::query(
-    "path",
-    "Only this file, by its path in the list; all files if absent",
-    || json!({ "type": "string" }),
-);
-pub(super) const CHANGES_FILE: Parameter =
-    Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" })).required();
-const USAGE_FROM: Parameter =
-    Parameter::query("from", "The first day, by your clock (default: 29 days before `to`)", day);
-const USAGE_TO: Parameter = Parameter::query("to", "The last day, by your clock (default: today)", day);
-const USAGE_BY: Parameter = Parameter::query("by", "What the rows are the sums of; default day", || {
-    one_of(&["day", "runtime", "project", "session", "run"])
-});
-const USAGE_SESSION: Parameter = Parameter::query("session_id", "Only of this session", id);
-const USAGE_RUNTIME: Parameter = Parameter::query("runtime_id", "Only of this runtime", id);
-const USAGE_OFFSET: Parameter = Parameter::query(
-    "utc_offset",
-    "How far your clock is ahead of UTC, in minutes: where a day begins (default 0)",
-    || json!({ "type": "integer", "minimum": -840, "maximum": 840, "multipleOf": 15 }),
-);
-const USAGE_LIMIT: Parameter = Parameter::query("limit", "Maximum number of rows (default 1000, at most 5000)", number);
-/// The parameters of `/v1/usage`.
-pub(super) const USAGE: &[&Parameter] =
-    &[&USAGE_FROM, &USAGE_TO, &USAGE_BY, &USAGE_SESSION, &USAGE_RUNTIME, &USAGE_OFFSET, &USAGE_LIMIT];
 pub(super) const CHALLENGE: Parameter = Parameter::query(
     "challenge",
     "32 to 128 letters and digits: the response contains their HMAC-SHA256 with the secret in the gateway's file",
@@ -229,7 +195,8 @@ pub(super) const ANSWER_KEY: Parameter =
 pub(super) const RESTART_KEY: Parameter = Parameter::idempotency_key(
     "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
 );
-pub(super) const PROMPT_KEY: Parameter =
+/// The key of a repeated prompt.
+pub const PROMPT_KEY: Parameter =
     Parameter::idempotency_key("A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters");
 pub(super) const ASK_WAIT: Parameter =
     Parameter::query("wait", "Wait this many seconds for its end, at most 45", number);
@@ -263,4 +230,4 @@ const WS_VERSION: Parameter = handshake("Sec-WebSocket-Version", || one_of(&["13
 /// Sixteen bytes in base64.
 const WS_KEY: Parameter = handshake("Sec-WebSocket-Key", || matching("^[A-Za-z0-9+/]{21}[AQgw]==$"));
 /// The headers of a WebSocket handshake (RFC 6455).
-pub(super) const HANDSHAKE: &[&Parameter] = &[&CONNECTION, &UPGRADE, &WS_VERSION, &WS_KEY];
+pub const HANDSHAKE: &[&Parameter] = &[&CONNECTION, &UPGRADE, &WS_VERSION, &WS_KEY];

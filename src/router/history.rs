@@ -185,11 +185,7 @@ pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize
 /// # Errors
 /// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a part
 /// for the whole.
-pub(super) async fn in_time<T>(
-    state: &Core,
-    caller: &Caller,
-    needed: impl Future<Output = T>,
-) -> Result<T, std::io::Error> {
+pub async fn in_time<T>(state: &Core, caller: &Caller, needed: impl Future<Output = T>) -> Result<T, std::io::Error> {
     let mut stop = state.stop.clone();
     let needed = tokio::select! {
         needed = needed => needed,

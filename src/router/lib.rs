@@ -2,7 +2,6 @@
 
 pub mod admin;
 mod asyncapi;
-pub mod changes;
 mod client_link;
 mod context;
 pub mod cookies;
@@ -11,7 +10,6 @@ pub mod describe;
 pub mod described;
 pub mod doctor;
 pub mod error;
-pub mod export;
 pub mod fanout;
 pub mod follow;
 pub mod frames;
@@ -37,9 +35,7 @@ pub mod sse;
 pub mod stop;
 mod streamed;
 pub mod surfaces;
-pub mod terminals;
 mod ui;
-pub mod usage;
 pub mod wire;
 pub mod ws;
 

@@ -22,12 +22,12 @@ use plexus::router::describe::Descriptions;
 use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::health::HealthState;
-use plexus::router::terminals::TerminalsState;
 use plexus::router::{Core, GateLimits, Hosts, ListenLimits, PublicAddresses, public_address, serve};
 use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
     SessionRules, SessionSender,
 };
+use plexus::views::terminals::TerminalsState;
 use plexus::{Features, app};
 use plexus_dialects::{
     AgentRequest, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,

@@ -10,15 +10,15 @@ use futures_util::stream;
 use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::history::{in_time, room, stays, text};
-use super::reply::{parameter, session_of};
-use super::routes::{GET, NOTHING, WATCH, route};
-use super::{Core, Problem, wire};
 use plexus_auth::{Caller, Watch};
 use plexus_ledger::{Account, Charge};
 use plexus_protocol::{Position, SessionInfo};
+use plexus_router::described::{Parameter, one_of};
+use plexus_router::guard::{Call, Route};
+use plexus_router::history::{in_time, room, stays, text};
+use plexus_router::reply::{parameter, session_of};
+use plexus_router::routes::{GET, NOTHING, WATCH, route};
+use plexus_router::{Core, Problem, wire};
 use plexus_sessions::{Export, Filter, Format, StartAfter};
 use plexus_store::ReadLimit;
 
@@ -27,12 +27,16 @@ const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
 /// The policy of an exported page: no scripts, no loading, no forms.
 const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+const FORMAT: Parameter = Parameter::query("format", "ndjson (one event per line), md or html; default ndjson", || {
+    one_of(&["ndjson", "md", "html"])
+});
+
 /// The routes of exports.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", serve)
-            .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
+            .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&FORMAT]),
     ]
 }
 
@@ -129,7 +133,7 @@ impl Writing {
 }
 
 /// Serves a session as a file.
-pub(super) async fn serve(state: Core, call: Call) -> Result<Response, Problem> {
+async fn serve(state: Core, call: Call) -> Result<Response, Problem> {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (format, kind, ending) = match parameter(&call, "format").as_deref() {
         None | Some("ndjson") => (None, "application/x-ndjson", "ndjson"),

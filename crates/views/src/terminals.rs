@@ -19,16 +19,16 @@ use plexus_terminal::wire::{AttachmentStanding, FromHost, TerminalInfo, ToHost};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::described as docs;
-use super::frames::{ws_binary, ws_text};
-use super::guard::{Call, Route};
-use super::reply::{RouteResult, json, no_such};
-use super::routes::{GET, NOTHING, WATCH, route};
-use super::socket_protocol::{Reply, SocketProtocol};
-use super::{Core, Problem, ws};
 use plexus_auth::{Caller, Permit, Target, Type};
 use plexus_ledger::Charge;
 use plexus_risk::Effect;
+use plexus_router::described::HANDSHAKE;
+use plexus_router::frames::{ws_binary, ws_text};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, json, no_such};
+use plexus_router::routes::{GET, NOTHING, WATCH, route};
+use plexus_router::socket_protocol::{Reply, SocketProtocol};
+use plexus_router::{Core, Problem, ws};
 use plexus_sessions::check_effect;
 use std::path::PathBuf;
 
@@ -52,13 +52,13 @@ pub fn routes() -> Vec<Route<TerminalsState>> {
             .response::<Terminals>(200),
         // Watching needs the scope `watch`; what is typed needs `type`.
         route(GET, "/v1/terminals/{id}/ws", WATCH, NOTHING, "A shared terminal over a WebSocket: its screen, then its output", ws)
-            .empty(101).with(docs::HANDSHAKE),
+            .empty(101).with(HANDSHAKE),
     ]
 }
 
 /// Shared terminals, the oldest first.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Terminals {
+pub(crate) struct Terminals {
     /// The terminals that the caller may see.
     terminals: Vec<TerminalInfo>,
 }

@@ -8,14 +8,15 @@ use plexus_protocol::api::devices::Target;
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView, UsageBy, UsageRow, UsageSums};
 use plexus_protocol::{RunId, RuntimeId, SessionId, SessionInfo, Spending, Timestamp};
 use plexus_store::{DAY_MILLIS, SPAN_MILLIS, SpendGroup, SpendRow};
+use serde_json::{Value, json};
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::reply::{QueryParameters, RouteResult, bad_query, json, no_such, session_for};
-use super::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
-use super::{Core, Problem};
 use plexus_auth::{Admin, Watch};
 use plexus_risk::Effect;
+use plexus_router::described::{Parameter, id, number, one_of};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{QueryParameters, RouteResult, bad_query, json, no_such, session_for};
+use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
+use plexus_router::{Core, Problem};
 
 /// Days in an answer without `from`.
 const DAYS: i64 = 30;
@@ -30,12 +31,34 @@ const OFFSET_MAX: i64 = 14 * 60;
 /// A step of `utc_offset`, in minutes: no clock is between two of them, and sums are not kept by finer spans.
 const OFFSET_STEP: i64 = SPAN_MILLIS / 60_000;
 
+const USAGE_FROM: Parameter =
+    Parameter::query("from", "The first day, by your clock (default: 29 days before `to`)", schema_of_day);
+const USAGE_TO: Parameter = Parameter::query("to", "The last day, by your clock (default: today)", schema_of_day);
+const USAGE_BY: Parameter = Parameter::query("by", "What the rows are the sums of; default day", || {
+    one_of(&["day", "runtime", "project", "session", "run"])
+});
+const USAGE_SESSION: Parameter = Parameter::query("session_id", "Only of this session", id);
+const USAGE_RUNTIME: Parameter = Parameter::query("runtime_id", "Only of this runtime", id);
+const USAGE_OFFSET: Parameter = Parameter::query(
+    "utc_offset",
+    "How far your clock is ahead of UTC, in minutes: where a day begins (default 0)",
+    || json!({ "type": "integer", "minimum": -840, "maximum": 840, "multipleOf": 15 }),
+);
+const USAGE_LIMIT: Parameter = Parameter::query("limit", "Maximum number of rows (default 1000, at most 5000)", number);
+/// The parameters of `/v1/usage`.
+const USAGE: &[&Parameter] =
+    &[&USAGE_FROM, &USAGE_TO, &USAGE_BY, &USAGE_SESSION, &USAGE_RUNTIME, &USAGE_OFFSET, &USAGE_LIMIT];
+
+fn schema_of_day() -> Value {
+    json!({ "type": "string", "format": "date" })
+}
+
 /// The routes of spending and its ceilings.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/usage", WATCH, NOTHING, "What agents spent: tokens and money, by day, runtime, project, session or run", usage)
-            .response::<UsageSums>(200).with(docs::USAGE),
+            .response::<UsageSums>(200).with(USAGE),
         route(GET, "/v1/usage/ceilings", ADMIN, NOTHING, "The ceilings of what agents spend, and what was spent today", ceilings)
             .response::<CeilingsView>(200),
         route(PUT, "/v1/usage/ceilings", ADMIN, JSON, "Set the ceilings of what agents spend, in place of those set before; they are remembered", set_ceilings)
@@ -116,7 +139,7 @@ fn project_of(session: &SessionInfo) -> String {
     session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
 }
 
-pub(super) async fn usage(state: Core, call: Call) -> RouteResult {
+async fn usage(state: Core, call: Call) -> RouteResult {
     let (query, caller) = (QueryParameters::of(&call), call.caller()?);
     let wanted = Wanted::of(&query, std::time::SystemTime::now().into())?;
     let session = match query.get("session_id") {
@@ -159,12 +182,12 @@ pub(super) async fn usage(state: Core, call: Call) -> RouteResult {
     )
 }
 
-pub(super) async fn ceilings(state: Core, call: Call) -> RouteResult {
+async fn ceilings(state: Core, call: Call) -> RouteResult {
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     json(StatusCode::OK, &state.directory.ceilings().view(&permit, std::time::SystemTime::now().into()))
 }
 
-pub(super) async fn set_ceilings(state: Core, call: Call) -> RouteResult {
+async fn set_ceilings(state: Core, call: Call) -> RouteResult {
     let wanted: CeilingSettings = call.json()?;
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     let now = std::time::SystemTime::now().into();

@@ -12,30 +12,41 @@ use plexus_protocol::api::sessions::AcceptedPrompt;
 use plexus_protocol::{RunId, SessionInfo, text_block};
 use plexus_workspace::WorkspaceError;
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::reply::{QueryParameters, RouteResult, bad_query, body, idempotency_key, json, session_of};
-use super::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
-use super::{Core, Problem};
 use plexus_auth::{Approve, AuthError, Permit, Prompt, Right, Watch};
 use plexus_risk::Effect;
+use plexus_router::described::{PROMPT_KEY, Parameter, id};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{QueryParameters, RouteResult, bad_query, body, idempotency_key, json, session_of};
+use plexus_router::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
+use plexus_router::{Core, Problem};
 use plexus_sessions::{ChangesError, ReviewComment, UndoRequest};
+use serde_json::json;
 
 /// Most comments of one review.
 const COMMENTS: usize = 200;
 /// Most bytes of all comments of one review.
 const COMMENTS_BYTES: usize = 64 << 10;
 
+const CHANGES_RUN: Parameter =
+    Parameter::query("run", "Only what changed in this run; everything since the first prompt if absent", id);
+const CHANGES_PATH: Parameter = Parameter::query(
+    "path",
+    "Only this file, by its path in the list; all files if absent",
+    || json!({ "type": "string" }),
+);
+const CHANGES_FILE: Parameter =
+    Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" })).required();
+
 /// The routes of changes of files.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/sessions/{id}/changes", WATCH, NOTHING, "Files that changed since a session's first prompt, or in one run", list)
-            .response::<ChangesView>(200).with(&[&docs::CHANGES_RUN]),
+            .response::<ChangesView>(200).with(&[&CHANGES_RUN]),
         route(GET, "/v1/sessions/{id}/changes/file", WATCH, NOTHING, "The diff of a changed file", file)
-            .response::<ChangeDiff>(200).with(&[&docs::CHANGES_FILE, &docs::CHANGES_RUN]),
+            .response::<ChangeDiff>(200).with(&[&CHANGES_FILE, &CHANGES_RUN]),
         route(GET, "/v1/sessions/{id}/changes/patch", WATCH, NOTHING, "A patch of what changed, for `git apply`", patch)
-            .text(200, &["text/x-diff"]).with(&[&docs::CHANGES_PATH, &docs::CHANGES_RUN]),
+            .text(200, &["text/x-diff"]).with(&[&CHANGES_PATH, &CHANGES_RUN]),
         route(POST, "/v1/sessions/{id}/changes/undo", APPROVE, JSON, "Undo a change of a file, or a hunk of it", undo)
             .request::<UndoChange>().response::<UndoneChange>(200).effect(Effect::ChangeFiles),
         route(GET, "/v1/sessions/{id}/changes/undone", WATCH, NOTHING, "What was undone and can be brought back", undone)
@@ -43,20 +54,19 @@ pub fn routes() -> Vec<Route<Core>> {
         route(POST, "/v1/sessions/{id}/changes/redo", APPROVE, JSON, "Bring back what was undone", redo)
             .request::<RedoChange>().response::<KeptPatch>(200).effect(Effect::ChangeFiles),
         route(POST, "/v1/sessions/{id}/changes/review", PROMPTS, JSON, "Comments on changed lines: one prompt is made of them", review)
-            .request::<ChangesReview>().response::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
+            .request::<ChangesReview>().response::<AcceptedPrompt>(202).with(&[&PROMPT_KEY]),
     ]
 }
 
-impl From<ChangesError> for Problem {
-    fn from(error: ChangesError) -> Self {
-        let (status, code) = match &error {
-            ChangesError::Workspace(error) => of_workspace(error),
-            ChangesError::RunUnderWay(_) => (StatusCode::CONFLICT, "run_under_way"),
-            ChangesError::Slow => (StatusCode::GATEWAY_TIMEOUT, "folder_slow"),
-            ChangesError::Disk(_) => (StatusCode::INTERNAL_SERVER_ERROR, "folder_failed"),
-        };
-        Self::new(status, code, error.to_string())
-    }
+/// The problem of changes that cannot be read or undone.
+fn problem(error: ChangesError) -> Problem {
+    let (status, code) = match &error {
+        ChangesError::Workspace(error) => of_workspace(error),
+        ChangesError::RunUnderWay(_) => (StatusCode::CONFLICT, "run_under_way"),
+        ChangesError::Slow => (StatusCode::GATEWAY_TIMEOUT, "folder_slow"),
+        ChangesError::Disk(_) => (StatusCode::INTERNAL_SERVER_ERROR, "folder_failed"),
+    };
+    Problem::new(status, code, error.to_string())
 }
 
 const fn of_workspace(error: &WorkspaceError) -> (StatusCode, &'static str) {
@@ -93,46 +103,56 @@ fn run(query: &QueryParameters) -> Result<Option<RunId>, Problem> {
     query.get("run").map(parse).transpose()
 }
 
-pub(super) async fn list(state: Core, call: Call) -> RouteResult {
+async fn list(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
     let run = run(&QueryParameters::of(&call))?;
-    json(StatusCode::OK, &state.directory.changes().list(&session, run).await?)
+    json(StatusCode::OK, &state.directory.changes().list(&session, run).await.map_err(problem)?)
 }
 
-pub(super) async fn file(state: Core, call: Call) -> RouteResult {
+async fn file(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = QueryParameters::of(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
     let run = run(&query)?;
-    json(StatusCode::OK, &state.directory.changes().file(&session, path, run).await?)
+    json(StatusCode::OK, &state.directory.changes().file(&session, path, run).await.map_err(problem)?)
 }
 
-pub(super) async fn patch(state: Core, call: Call) -> RouteResult {
+async fn patch(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = QueryParameters::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
-    Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes().patch(&session, path, run).await?))
+    Ok(body(
+        StatusCode::OK,
+        "text/x-diff",
+        state.directory.changes().patch(&session, path, run).await.map_err(problem)?,
+    ))
 }
 
-pub(super) async fn undo(state: Core, call: Call) -> RouteResult {
+async fn undo(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
     let wish = UndoRequest { path, digest, hunk, during_run };
-    json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, wish).await?)
+    json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, wish).await.map_err(problem)?)
 }
 
-pub(super) async fn undone(state: Core, call: Call) -> RouteResult {
+async fn undone(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    json(StatusCode::OK, &UndoneChanges { undone: state.directory.changes().undone(&session).await?.into() })
+    json(
+        StatusCode::OK,
+        &UndoneChanges { undone: state.directory.changes().undone(&session).await.map_err(problem)?.into() },
+    )
 }
 
-pub(super) async fn redo(state: Core, call: Call) -> RouteResult {
+async fn redo(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let RedoChange { patch_id, during_run } = call.json()?;
-    json(StatusCode::OK, &state.directory.changes().redo(&permit, &session, patch_id, during_run).await?)
+    json(
+        StatusCode::OK,
+        &state.directory.changes().redo(&permit, &session, patch_id, during_run).await.map_err(problem)?,
+    )
 }
 
-pub(super) async fn review(state: Core, call: Call) -> RouteResult {
+async fn review(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let ChangesReview { comments, text } = call.json()?;
@@ -152,7 +172,7 @@ pub(super) async fn review(state: Core, call: Call) -> RouteResult {
         }
         checked.push(ReviewComment { path, old: side == DiffSide::Old, line, end_line, text });
     }
-    let prompt = state.directory.changes().review_prompt(&session, text, checked).await?;
+    let prompt = state.directory.changes().review_prompt(&session, text, checked).await.map_err(problem)?;
     let accepted = state.directory.prompt_once(&permit, &session.session_id, vec![text_block(&prompt)], key).await?;
     json(StatusCode::ACCEPTED, &accepted)
 }
