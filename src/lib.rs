@@ -22,6 +22,7 @@ pub use plexus_frontends as frontends;
 pub use plexus_ledger as ledger;
 pub use plexus_metrics as metrics;
 pub use plexus_notify as notify;
+pub use plexus_operation as operation;
 pub use plexus_router as router;
 pub use plexus_runtimes as runtimes;
 pub use plexus_sessions as sessions;
@@ -36,9 +37,9 @@ use crate::agents::worktrees::WorktreesState;
 use crate::frontends::acp::AcpState;
 use crate::frontends::agui::AgUiState;
 use crate::notify::NotifyState;
+use crate::operation::doctor::DoctorState;
+use crate::operation::health::HealthState;
 use crate::router::describe::Descriptions;
-use crate::router::doctor::DoctorState;
-use crate::router::health::HealthState;
 use crate::router::routes::feature;
 use crate::router::{Core, Route};
 use crate::views::terminals::TerminalsState;
@@ -82,7 +83,7 @@ pub fn routes() -> Vec<Route<Features>> {
     let all = [
         feature(access::devices::routes(), core),
         feature(router::http::routes(), core),
-        feature(router::admin::routes(), core),
+        feature(operation::admin::routes(), core),
         feature(agents::agent_tools::routes(), core),
         feature(agents::resumable::routes(), core),
         feature(agents::folders::routes(), core),
@@ -98,9 +99,9 @@ pub fn routes() -> Vec<Route<Features>> {
         feature(agents::worktrees::routes(), |features| &features.worktrees),
         feature(views::terminals::routes(), |features| &features.terminals),
         feature(access::listeners::routes(), |features| &features.listeners),
-        feature(router::doctor::routes(), |features| &features.doctor),
+        feature(operation::doctor::routes(), |features| &features.doctor),
         feature(agents::linking::routes(), |features| &features.linking),
-        feature(router::health::routes(), |features| &features.health),
+        feature(operation::health::routes(), |features| &features.health),
         feature(router::describe::routes(), |features| &features.descriptions),
         feature(notify::routes(), |features| &features.notify),
         feature(frontends::acp::routes(), |features| &features.acp),

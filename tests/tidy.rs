@@ -40,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("web", &["router"]),
     ("agents", &["protocol", "risk", "workspace", "auth", "sessions", "router"]),
     ("views", &["protocol", "risk", "store", "terminal", "workspace", "auth", "sessions", "ledger", "router"]),
+    ("operation", &["protocol", "risk", "auth", "clock", "sessions", "metrics", "ledger", "router"]),
     ("frontends", &["protocol", "risk", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "router"]),
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plexus::config::{Config, NativeConfig};
-use plexus::router::doctor::Doctor;
+use plexus::operation::doctor::Doctor;
 use plexus_protocol::api::linking::{AgentLink, LinkStanding};
 use plexus_protocol::api::operation::{self, Verdict};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};

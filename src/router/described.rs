@@ -185,16 +185,8 @@ pub(super) const WORDS_SOUGHT: Parameter = Parameter::query(
 .required();
 pub(super) const HITS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
-pub(super) const CHALLENGE: Parameter = Parameter::query(
-    "challenge",
-    "32 to 128 letters and digits: the response contains their HMAC-SHA256 with the secret in the gateway's file",
-    || matching("^[A-Za-z0-9]{32,128}$"),
-);
 pub(super) const ANSWER_KEY: Parameter =
     Parameter::idempotency_key("The same key returns the same receipt again: 1 to 128 visible ASCII characters");
-pub(super) const RESTART_KEY: Parameter = Parameter::idempotency_key(
-    "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
-);
 /// The key of a repeated prompt.
 pub const PROMPT_KEY: Parameter =
     Parameter::idempotency_key("A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters");

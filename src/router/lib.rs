@@ -1,6 +1,5 @@
 //! The clients' side of the gateway: the listener, the guard, the route table, and a module for each frontend.
 
-pub mod admin;
 mod asyncapi;
 mod client_link;
 mod context;
@@ -8,14 +7,12 @@ pub mod cookies;
 pub mod core;
 pub mod describe;
 pub mod described;
-pub mod doctor;
 pub mod error;
 pub mod fanout;
 pub mod follow;
 pub mod frames;
 pub mod guard;
 mod headers;
-pub mod health;
 pub mod history;
 pub mod http;
 pub mod jsonrpc;

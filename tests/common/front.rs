@@ -18,10 +18,10 @@ use plexus::frontends::acp::{AcpSessionRegistry, AcpState, Connections};
 use plexus::frontends::agui::AgUiState;
 use plexus::ledger::Ledger;
 use plexus::notify::{Notifier, NotifySettings, NotifyState};
+use plexus::operation::doctor::{Doctor, DoctorState};
+use plexus::operation::health::HealthState;
 use plexus::router::describe::Descriptions;
-use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
-use plexus::router::health::HealthState;
 use plexus::router::{Core, GateLimits, Hosts, ListenLimits, PublicAddresses, public_address, serve};
 use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,

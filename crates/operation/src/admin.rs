@@ -1,17 +1,20 @@
 //! Administration over HTTP: restarting runs and runtimes, and reading a runtime's stderr.
 
-use axum::response::Response;
 use http::StatusCode;
 
-use super::described as docs;
-use super::guard::{Call, Route};
-use super::reply::{idempotency_key, json, runtime_of, session_of};
-use super::routes::{ADMIN, GET, NOTHING, OPTIONAL_JSON, POST, PROMPTS, route};
-use super::{Core, Problem};
 use plexus_auth::{Admin, Prompt};
 use plexus_protocol::RuntimeInfo;
 use plexus_protocol::api::runtimes::Logs;
 use plexus_protocol::api::sessions::{AcceptedPrompt, RestartRun};
+use plexus_router::Core;
+use plexus_router::described::Parameter;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{RouteResult, idempotency_key, json, runtime_of, session_of};
+use plexus_router::routes::{ADMIN, GET, NOTHING, OPTIONAL_JSON, POST, PROMPTS, route};
+
+const RESTART_KEY: Parameter = Parameter::idempotency_key(
+    "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
+);
 
 /// The routes of restarts and of the output of runtimes.
 #[rustfmt::skip] // a route a line, then its bodies
@@ -22,25 +25,23 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "The recent stderr output of a runtime", logs)
             .response::<Logs>(200),
         route(POST, "/v1/sessions/{id}/restart", PROMPTS, OPTIONAL_JSON, "Send a run's prompt again; the run is cancelled first", restart_run)
-            .request::<RestartRun>().response::<AcceptedPrompt>(202).with(&[&docs::RESTART_KEY]),
+            .request::<RestartRun>().response::<AcceptedPrompt>(202).with(&[&RESTART_KEY]),
     ]
 }
 
-type RouteResult = Result<Response, Problem>;
-
-pub(super) async fn restart_run(state: Core, call: Call) -> RouteResult {
+async fn restart_run(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let RestartRun { run_id } = call.json()?;
     json(StatusCode::ACCEPTED, &state.directory.restart(&permit, &session.session_id, run_id, key).await?)
 }
 
-pub(super) async fn restart_runtime(state: Core, call: Call) -> RouteResult {
+async fn restart_runtime(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
 }
 
-pub(super) async fn logs(state: Core, call: Call) -> RouteResult {
+async fn logs(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)?.into() })
 }

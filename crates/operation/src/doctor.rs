@@ -7,16 +7,16 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 use tokio::sync::Mutex;
 
-use super::guard::{Call, Route};
-use super::reply::{bad_query, gateway, json, parameter};
-use super::routes::{ADMIN, GET, NOTHING, POST, route};
-use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_clock::{ClockDoubt, STEP_MS};
 use plexus_ledger::Near;
 use plexus_protocol::RuntimeInfo;
 use plexus_protocol::api::operation::{Check, Checks, Verdict};
 use plexus_risk::Effect;
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{bad_query, gateway, json, parameter};
+use plexus_router::routes::{ADMIN, GET, NOTHING, POST, route};
+use plexus_router::{Core, Problem};
 
 /// The state of health checks.
 #[derive(Clone)]

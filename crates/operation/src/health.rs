@@ -1,4 +1,4 @@
-//! HealthState checks and metrics, for supervisors, load balancers and Prometheus.
+//! Health checks and metrics, for supervisors, load balancers and Prometheus.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::described as docs;
-use super::guard::{Call, Policy, Route};
-use super::reply::{QueryParameters, RouteResult, body, gateway, json};
-use super::routes::{GET, NOTHING, WATCH, route};
-use super::{Core, Problem};
 use plexus_auth::{Proof, Watch};
 use plexus_metrics::{OTHERS, Standing, metrics};
 use plexus_protocol::api::operation::Ready;
 use plexus_protocol::{Origin, Risk, RunStatus, RuntimeId, RuntimeState, SessionId, SessionState};
+use plexus_router::described::{Parameter, matching};
+use plexus_router::guard::{Call, Policy, Route};
+use plexus_router::reply::{QueryParameters, RouteResult, body, gateway, json};
+use plexus_router::routes::{GET, NOTHING, WATCH, route};
+use plexus_router::{Core, Problem};
 use plexus_sessions::{CommitEntry, Filter, SessionError};
 
 /// Time for the log to accept a write in the readiness check.
@@ -29,13 +29,19 @@ pub struct HealthState {
     pub proof: Proof,
 }
 
+const CHALLENGE: Parameter = Parameter::query(
+    "challenge",
+    "32 to 128 letters and digits: the response contains their HMAC-SHA256 with the secret in the gateway's file",
+    || matching("^[A-Za-z0-9]{32,128}$"),
+);
+
 /// The routes of health checks and metrics.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<HealthState>> {
     vec![
         // For supervisors and load balancers: only whether the gateway runs.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway is running; with a challenge, the proof of its identity", healthz)
-            .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
+            .text(200, &["text/plain"]).with(&[&CHALLENGE]),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written", readyz)
             .response::<Ready>(200),
         route(GET, "/metrics", WATCH, NOTHING, "Metrics for Prometheus", metrics_text)
