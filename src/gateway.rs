@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::access::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
 use crate::agents::linking::{Linking, LinkingState};
-use crate::agents::new_session::NewSessionsState;
+use crate::agents::new_session::{NewSessionsState, OpenedSessions};
 use crate::agents::start::{AgentsState, FindAgents, PresetChanges, Presets};
 use crate::agents::worktrees::WorktreesState;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
@@ -488,7 +488,7 @@ fn features(
         new_sessions: NewSessionsState {
             core: core(),
             presets,
-            opened: agents::new_session::OpenedSessions::default(),
+            opened: OpenedSessions::default(),
             worktrees: worktrees.clone(),
         },
         worktrees: WorktreesState { core: core(), worktrees },

@@ -51,7 +51,8 @@ const PURE: &[&str] = &["protocol", "dialects", "linked", "risk", "surfaces"];
 /// The part of a pure crate that does I/O: it edits the settings of agents.
 const IMPURE: &str = "crates/linked/src/settings/";
 /// Crates whose code runs on the async workers.
-const ASYNC: &[&str] = &["sessions", "router", "runtimes", "access", "notify", "frontends"];
+const ASYNC: &[&str] =
+    &["sessions", "router", "runtimes", "access", "agents", "frontends", "notify", "operation", "views", "web"];
 
 /// Paths that some crates must not name: (path, the crates where it is banned, why).
 #[rustfmt::skip] // a rule a line
@@ -76,6 +77,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "anyhow",
         &[
             "protocol", "metrics", "ledger", "clock", "client", "dialects", "holder", "linked", "store", "auth", "sessions", "runtimes", "router",
+            "access", "agents", "frontends", "notify", "operation", "views", "web",
         ],
         "the library's errors are typed; anyhow is for the program alone",
     ),

@@ -199,10 +199,6 @@ pub(super) const DRAW_CALL: Parameter = Parameter::query(
     "Refuse it unless the session's agent makes this call of a tool now: 32 hexadecimal digits, a digest of it (for `plexus mcp`)",
     || matching("^[0-9a-f]{32}$"),
 );
-const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
-const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
-/// The parameters of every route of ACP over HTTP.
-pub const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
 /// The text that the paths of files must fit.
 pub const FILES_QUERY: Parameter = Parameter::query(
     "query",

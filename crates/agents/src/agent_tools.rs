@@ -137,8 +137,8 @@ async fn ask(
     let silent = |_| Problem::from(SessionError::RuntimeSilent(ANSWER_TIME.as_secs()));
     let reply = tokio::time::timeout(ANSWER_TIME, reply).await.map_err(silent)??;
     #[derive(Deserialize)]
-    struct Said(Value);
-    let Said(response) = object::from_str(reply.get()).unwrap_or(Said(Value::Null));
+    struct Reply(Value);
+    let Reply(response) = object::from_str(reply.get()).unwrap_or(Reply(Value::Null));
     Ok(response)
 }
 

@@ -113,7 +113,6 @@ async fn list(state: LinkingState, call: Call) -> RouteResult {
 async fn change(state: LinkingState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let agent: String = call.id(no_agent)?;
-    let wish: LinkChange = call.json()?;
-    state.linking.change(agent, wish).await?;
+    state.linking.change(agent, call.json()?).await?;
     json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await?.into() })
 }

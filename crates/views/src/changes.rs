@@ -131,8 +131,8 @@ async fn patch(state: Core, call: Call) -> RouteResult {
 async fn undo(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
-    let wish = UndoRequest { path, digest, hunk, during_run };
-    json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, wish).await.map_err(problem)?)
+    let request = UndoRequest { path, digest, hunk, during_run };
+    json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, request).await.map_err(problem)?)
 }
 
 async fn undone(state: Core, call: Call) -> RouteResult {

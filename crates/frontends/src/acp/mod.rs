@@ -34,7 +34,7 @@ use futures_util::future::BoxFuture;
 
 use plexus_auth::{Caller, Target};
 use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
-use plexus_router::described as docs;
+use plexus_router::described::{Parameter, id};
 use plexus_router::frames::ws_text;
 use plexus_router::guard::{Call, Route};
 use plexus_router::routes::{DELETE, GET, NOTHING, POST, PROMPT_BODY, WATCH, route};
@@ -43,22 +43,27 @@ use plexus_router::socket_protocol::{Reply, SocketProtocol};
 use plexus_router::ws;
 use plexus_router::{Core, Problem};
 
+const CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
+const SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
+/// The headers of every route of ACP over HTTP.
+const HEADERS: &[&Parameter] = &[&CONNECTION, &SESSION];
+
 /// The routes of ACP.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<AcpState>> {
     vec![
         route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", get)
-            .empty(101).with(docs::ACP),
+            .empty(101).with(HEADERS),
         route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", get)
-            .empty(101).with(docs::ACP),
+            .empty(101).with(HEADERS),
         route(POST, "/acp", WATCH, PROMPT_BODY, "ACP over HTTP: a message", http::post)
-            .request::<AcpMessage>().empty(202).with(docs::ACP),
+            .request::<AcpMessage>().empty(202).with(HEADERS),
         route(POST, "/acp/{runtime_id}", WATCH, PROMPT_BODY, "ACP over HTTP, for one runtime: a message", http::post)
-            .request::<AcpMessage>().empty(202).with(docs::ACP),
+            .request::<AcpMessage>().empty(202).with(HEADERS),
         route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", http::delete)
-            .empty(202).with(docs::ACP),
+            .empty(202).with(HEADERS),
         route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", http::delete)
-            .empty(202).with(docs::ACP),
+            .empty(202).with(HEADERS),
     ]
 }
 
