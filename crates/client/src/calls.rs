@@ -1,6 +1,6 @@
-//! The calls over HTTP, a function for each route that clients of the command line and the terminal UI use: what is sent, and the type of
-//! the response. [`Client::run`](crate::Client::run) makes a call; a caller that only describes calls keeps [`ApiCall::request`] and reads
-//! the reply with [`GatewayReply::read`](crate::GatewayReply::read).
+//! The calls over HTTP: a function for each route that the command line and the terminal UI use, with its request and the type of its
+//! response. [`Client::run`](crate::Client::run) makes a call; a caller that only describes calls takes [`ApiCall::request`] and reads the
+//! reply with [`GatewayReply::read`](crate::GatewayReply::read).
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -37,7 +37,7 @@ use crate::{EventsPage, Pieces};
 pub struct ApiRequest {
     /// The method in upper case.
     pub method: &'static str,
-    /// The path with its query, from `/` on.
+    /// The path with its query, beginning with `/`.
     pub path: String,
     /// The body as JSON text.
     pub body: Option<String>,
@@ -55,12 +55,12 @@ pub struct ApiCall<R> {
 }
 
 impl ApiCall<UsageSums> {
-    /// Limits the sums to a session.
+    /// Limits the sums to one session.
     pub fn in_session(self, session: Option<&SessionId>) -> Self {
         self.query("session_id", session)
     }
 
-    /// Limits the sums to a runtime.
+    /// Limits the sums to one runtime.
     pub fn in_runtime(self, runtime: Option<&RuntimeId>) -> Self {
         self.query("runtime_id", runtime)
     }
@@ -95,7 +95,7 @@ impl<R> ApiCall<R> {
     }
 }
 
-/// The word of a unit variant in a query.
+/// The name of a unit variant in a query.
 fn word(value: impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
@@ -126,7 +126,7 @@ macro_rules! routes {
 }
 
 routes! {
-    /// The calling device and the gateway.
+    /// Returns the calling device and the gateway.
     me() -> Me = GET "/v1/me";
     /// Removes the calling device.
     sign_out() -> () = DELETE "/v1/me";
@@ -135,51 +135,51 @@ routes! {
     runtimes() -> RuntimeList = GET "/v1/runtimes";
     /// Starts a runtime.
     start_runtime(; StartRuntime) -> RuntimeInfo = POST "/v1/runtimes";
-    /// One runtime.
+    /// Returns one runtime.
     runtime(runtime: &RuntimeId) -> RuntimeInfo = GET "/v1/runtimes/{runtime}";
     /// Stops a runtime for good.
     stop_runtime(runtime: &RuntimeId) -> () = DELETE "/v1/runtimes/{runtime}";
     /// Restarts a runtime.
     restart_runtime(runtime: &RuntimeId) -> RuntimeInfo = POST "/v1/runtimes/{runtime}/restart";
-    /// The recent stderr output of a runtime, at most 1000 lines.
+    /// Returns the recent stderr output of a runtime, at most 1000 lines.
     runtime_logs(runtime: &RuntimeId) -> Logs = GET "/v1/runtimes/{runtime}/logs";
-    /// A page of the conversations that a runtime stores; `limit` is at most 1000, `cursor` is the `next` of the page before.
+    /// Returns a page of the conversations that a runtime stores; `limit` is at most 1000, `cursor` is the `next` of the previous page.
     resumable(runtime: &RuntimeId, limit: Option<usize>, cursor: Option<&str>) -> ResumablePage
         = GET "/v1/runtimes/{runtime}/resumable" { "limit" = limit, "cursor" = cursor };
-    /// The agents that the gateway knows how to start.
+    /// Lists the agents that the gateway can start.
     agents() -> Agents = GET "/v1/agents";
 
-    /// Folders that sessions used, and those in `under` whose names begin with `prefix`.
+    /// Lists folders that sessions used, and those in `under` whose names begin with `prefix`.
     folders(under: Option<&str>, prefix: Option<&str>) -> Folders
         = GET "/v1/folders" { "under" = under, "prefix" = prefix };
-    /// Files of a folder whose paths fit `query`, best first.
+    /// Lists files of a folder whose paths match `query`, best first.
     folder_files(under: &str, query: &str, limit: usize) -> Files
         = GET "/v1/folders/files" { "under" = Some(under), "query" = Some(query), "limit" = Some(limit) };
-    /// Files of a session's folder whose paths fit `query`, best first.
+    /// Lists files of a session's folder whose paths match `query`, best first.
     session_files(session: &SessionId, query: &str, limit: usize) -> Files
         = GET "/v1/sessions/{session}/files" { "limit" = Some(limit), "query" = Some(query) };
 
-    /// The git worktrees that were made for sessions.
+    /// Lists the git worktrees that were made for sessions.
     worktrees() -> ListedWorktrees = GET "/v1/worktrees";
     /// Removes a worktree that no session works in.
     remove_worktree(; RemoveWorktree) -> () = POST "/v1/worktrees/remove";
 
     /// Runs the health checks: all, or only `memory` or `clock`.
     doctor(only: Option<&str>) -> Checks = GET "/v1/doctor" { "only" = only };
-    /// Trusts the clock of the gateway's machine although it made a step.
+    /// Trusts the clock of the gateway's machine despite its jump.
     confirm_clock() -> Check = POST "/v1/clock/confirm";
 
-    /// Agents with terminals of their own, and what linking changes.
+    /// Lists the agents with terminals of their own, and the changes that linking would make.
     agent_links() -> AgentLinks = GET "/v1/link";
-    /// Links or unlinks an agent: exactly the changes that were shown.
+    /// Links or unlinks an agent, with exactly the changes that were shown.
     change_link(agent: &str; LinkChange) -> AgentLinks = POST "/v1/link/{agent}";
 
-    /// A page of sessions, most recently updated first. `archived` is `false` (the default), `true` or `all`.
+    /// Returns a page of sessions, most recently updated first. `archived` is `false` (the default), `true` or `all`.
     sessions(archived: Option<&str>, limit: Option<usize>, cursor: Option<&str>) -> SessionsPage
         = GET "/v1/sessions" { "archived" = archived, "limit" = limit, "cursor" = cursor };
     /// Opens a session.
     open_session(; NewSession) -> SessionInfo = POST "/v1/sessions";
-    /// One session.
+    /// Returns one session.
     session(session: &SessionId) -> SessionInfo = GET "/v1/sessions/{session}";
     /// Renames or archives a session.
     edit_session(session: &SessionId; EditSession) -> SessionInfo = PATCH "/v1/sessions/{session}";
@@ -194,61 +194,61 @@ routes! {
     /// Creates a read-only link to a session.
     share(session: &SessionId; NewShare) -> Share = POST "/v1/sessions/{session}/shares";
 
-    /// All events of a session; `format` is `ndjson`, `md` or `html`.
+    /// Exports all events of a session; `format` is `ndjson`, `md` or `html`.
     export(session: &SessionId, format: &str) -> Pieces
         = GET "/v1/sessions/{session}/export" { "format" = Some(format) };
-    /// The MCP servers of a session's agent.
+    /// Lists the MCP servers of a session's agent.
     mcp_servers(session: &SessionId) -> McpServers = GET "/v1/sessions/{session}/mcp";
-    /// The skills of a session's agent.
+    /// Lists the skills of a session's agent.
     skills(session: &SessionId) -> Skills = GET "/v1/sessions/{session}/skills";
-    /// The surfaces that a session's agent draws.
+    /// Lists the surfaces that a session's agent draws.
     surfaces(session: &SessionId) -> Surfaces = GET "/v1/sessions/{session}/surfaces";
-    /// Presses something on a surface: an answer to the surface's question, or a prompt for the agent.
+    /// Presses a control of a surface: an answer to the surface's question, or a prompt for the agent.
     press_surface(session: &SessionId, surface: &str; SurfaceAction) -> Acted
         = POST "/v1/sessions/{session}/surfaces/{surface}/action";
 
-    /// The files that a session, or one run of it, changed.
+    /// Lists the files that a session, or one run of it, changed.
     changes(session: &SessionId, run: Option<&RunId>) -> ChangesView
         = GET "/v1/sessions/{session}/changes" { "run" = run };
-    /// The change of a file, or all that a session or one run of it changed, as one patch.
+    /// Returns the changes of one file, or all changes of a session or of one run, as one patch.
     changes_patch(session: &SessionId, path: Option<&str>, run: Option<&RunId>) -> Pieces
         = GET "/v1/sessions/{session}/changes/patch" { "path" = path, "run" = run };
-    /// The diff of a changed file.
+    /// Returns the diff of a changed file.
     change_diff(session: &SessionId, path: &str, run: Option<&RunId>) -> ChangeDiff
         = GET "/v1/sessions/{session}/changes/file" { "path" = Some(path), "run" = run };
     /// Undoes a change of a file, or a hunk of it.
     undo_change(session: &SessionId; UndoChange) -> UndoneChange = POST "/v1/sessions/{session}/changes/undo";
-    /// The undone changes that can be brought back, at most 200.
+    /// Lists the undone changes that can be restored, at most 200.
     undone_changes(session: &SessionId) -> UndoneChanges = GET "/v1/sessions/{session}/changes/undone";
-    /// Brings back what was undone.
+    /// Restores an undone change.
     redo_change(session: &SessionId; RedoChange) -> KeptPatch = POST "/v1/sessions/{session}/changes/redo";
     /// Sends comments on changed lines as one prompt.
     review_changes(session: &SessionId; ChangesReview) -> AcceptedPrompt
         = POST "/v1/sessions/{session}/changes/review";
 
-    /// A page of requests, newest first, at most 1000; `before` is the `next` of the page before.
+    /// Returns a page of requests, newest first, at most 1000; `before` is the `next` of the previous page.
     requests(state: Option<RequestState>, session: Option<&SessionId>, before: Option<&str>) -> RequestsPage
         = GET "/v1/requests" { "state" = state.and_then(word), "session" = session, "before" = before };
-    /// One request, whole.
+    /// Returns one complete request.
     request(request: &RequestId) -> Request = GET "/v1/requests/{request}";
     /// Answers a request; the first answer wins.
     answer(request: &RequestId; Answer) -> Receipt = POST "/v1/requests/{request}/answer";
     /// Searches for messages with all of the words: 1 to 512 characters, at most 100 passages.
     search(words: &str, limit: Option<usize>) -> Hits = GET "/v1/search" { "q" = Some(words), "limit" = limit };
 
-    /// The spending of agents from the day `from` to the day `to` (`YYYY-MM-DD`), by the clock that is `utc_offset` minutes ahead of UTC.
+    /// Sums up the usage of agents from the day `from` to the day `to` (`YYYY-MM-DD`), in a time zone `utc_offset` minutes ahead of UTC.
     usage(by: UsageBy, from: Option<&str>, to: Option<&str>, utc_offset: i64, limit: Option<usize>) -> UsageSums
         = GET "/v1/usage" { "by" = word(by), "from" = from, "to" = to, "utc_offset" = Some(utc_offset), "limit" = limit };
-    /// The ceilings of what agents spend, and what was spent today.
+    /// Returns the ceilings of the usage, and the usage of today.
     ceilings() -> CeilingsView = GET "/v1/usage/ceilings";
     /// Sets the ceilings, in place of those set before.
     set_ceilings(; CeilingSettings) -> CeilingsView = PUT "/v1/usage/ceilings";
 
-    /// The enrolled devices.
+    /// Lists the enrolled devices.
     devices() -> Devices = GET "/v1/devices";
     /// Enrols a device.
     enrol_device(; NewDevice) -> NewToken = POST "/v1/devices";
-    /// Renames a device, or lets it answer from notifications.
+    /// Renames a device, or permits it to answer from notifications.
     change_device(device: &DeviceId; DeviceChanges) -> Identity = PATCH "/v1/devices/{device}";
     /// Revokes a device immediately.
     revoke_device(device: &DeviceId) -> () = DELETE "/v1/devices/{device}";
@@ -258,7 +258,7 @@ routes! {
     create_code(; NewCode) -> OneTimeCode = POST "/v1/codes";
     /// Starts a pairing: a short code for one device.
     begin_pairing(; NewPairing) -> PairingBegun = POST "/v1/pairings";
-    /// The state of a pairing. Waits up to `wait` seconds, at most 60, for a state other than `known`.
+    /// Returns the state of a pairing. Waits up to `wait` seconds, at most 60, for a state other than `known`.
     pairing(pairing: &str, wait: Option<u64>, known: Option<PairingState>) -> PairingView
         = GET "/v1/pairings/{pairing}" { "wait" = wait, "known" = known.and_then(word) };
     /// Confirms that the device shows this number.
@@ -266,20 +266,20 @@ routes! {
     /// Refuses a pairing.
     refuse_pairing(pairing: &str) -> () = DELETE "/v1/pairings/{pairing}";
 
-    /// The addresses at which other machines reach the gateway.
+    /// Returns the addresses at which other machines can reach the gateway.
     listeners() -> PublicAccess = GET "/v1/listeners";
     /// Adds a TLS listener with the certificate of `plexus tls init`.
     add_tls_listener(; NewTlsListener) -> PublicAccess = PUT "/v1/listeners/tls";
     /// Removes the TLS listener that was added.
     remove_tls_listener() -> () = DELETE "/v1/listeners/tls";
-    /// Accepts what a proxy on the gateway's machine forwards under an origin.
+    /// Accepts connections that a proxy on the gateway's machine forwards under an origin.
     add_proxy(; NewProxy) -> PublicAccess = PUT "/v1/listeners/proxy";
     /// Removes the proxy that was added.
     remove_proxy() -> () = DELETE "/v1/listeners/proxy";
 }
 
-/// A page of the events of a session, or of all, after a cursor (empty: from the oldest). The chunks of a message are one event, as are the
-/// updates of a tool call.
+/// Returns a page of the events of a session, or of all, after a cursor (empty: from the oldest). The chunks of a message are one event, as
+/// are the updates of a tool call.
 pub fn merged_events(session: Option<&SessionId>, after: &str, limit: usize) -> ApiCall<EventsPage> {
     let path = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
     let call = ApiCall::new("GET", path).query("merge", Some(true)).query("limit", Some(limit));

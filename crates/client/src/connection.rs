@@ -15,20 +15,20 @@ use tungstenite::protocol::WebSocketConfig;
 use crate::liveness::{CountedSocket, LivenessSocket, Patience};
 use crate::{Address, Error};
 
-/// Time that a closing handshake may take.
+/// Timeout of a closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// The path of the native WebSocket.
 pub(crate) const NATIVE: &str = "/v1/ws";
-/// Longest message taken, in bytes: an event wraps a line of a runtime, which may be that long.
+/// Maximum length of a received message, in bytes: an event wraps a line of a runtime, which may be that long.
 const MESSAGE_MAX: usize = 1 << 30;
-/// Time that connecting and the first answers may take; then the connection counts as lost.
+/// Timeout of connecting and of the first replies; after it, the connection counts as lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The first pause before a reconnect; it doubles.
 const BACKOFF: Duration = Duration::from_millis(200);
-/// The longest pause before a reconnect.
+/// The maximum pause before a reconnect.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// The connection for calls, which are sent one after the other. It follows no session.
+/// The connection for calls, which are sent one after another. It follows no session.
 pub(crate) struct CallConnection {
     socket: LivenessSocket,
     next: u64,
@@ -38,7 +38,7 @@ impl CallConnection {
     /// Connects and calls `initialize`.
     ///
     /// # Errors
-    /// As [`Client::call`](crate::Client::call); never [`Error::Lost`], since no call was sent yet.
+    /// The errors of [`Client::call`](crate::Client::call), except [`Error::Lost`], since no call was sent yet.
     pub(crate) async fn open(address: &Address, patience: Patience) -> Result<Self, Error> {
         let mut connection = Self { socket: connect(address, NATIVE, patience).await?, next: 0 };
         connection.ask("initialize", &hello()).await.map_err(|error| match error {
@@ -97,12 +97,12 @@ pub(crate) struct Failure {
 }
 
 pub(crate) fn hello() -> Value {
-    // Requests come as events and are answered by `ui.request.answer`.
+    // Requests arrive as events and are answered by `ui.request.answer`.
     let client = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
     json!({ "protocol_version": "0", "client": client, "ui_capabilities": {} })
 }
 
-/// The pauses between attempts to connect: each twice as long as the one before it, up to five seconds.
+/// The pauses between attempts to connect: each twice as long as the previous one, up to five seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff(Duration);
 
@@ -113,7 +113,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The next pause: a random half to whole of what it grew to.
+    /// Returns the next pause: a random duration between half and all of the current pause, which then doubles.
     pub fn pause(&mut self) -> Duration {
         let pause = jittered(self.0);
         self.0 = (self.0 * 2).min(BACKOFF_MAX);
@@ -121,7 +121,8 @@ impl Backoff {
     }
 }
 
-/// A random half to whole of the pause, so that clients that were disconnected together do not reconnect together.
+/// Returns a random duration between half of the pause and all of it, so that clients that were disconnected together do not reconnect
+/// together.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0];
     // Without randomness all clients pause equally long, which still works.
@@ -129,7 +130,7 @@ fn jittered(pause: Duration) -> Duration {
     pause / 2 + pause.mul_f32(f32::from(random[0]) / 512.0)
 }
 
-/// The meaning of a closed connection: [`Error::Refused`] where a reconnect is useless, else [`Error::Lost`].
+/// Interprets a closed connection: [`Error::Refused`] if a reconnect is useless, else [`Error::Lost`].
 pub fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
     let Some(frame) = frame else { return Error::Lost("closed".into()) };
     let code = u16::from(frame.code);

@@ -18,23 +18,23 @@ use crate::connection::{Backoff, CallConnection, Failure, NATIVE, closed, connec
 use crate::liveness::Patience;
 use crate::{Address, Error, LocateGateway};
 
-/// Messages received and not yet taken; at this many the socket is no longer read.
+/// Maximum number of received messages in the queue; at this many the socket is no longer read.
 const AHEAD: usize = 256;
-/// Items of a page when the latest runs of a session are looked for.
+/// Number of items of a page in the search for the latest runs of a session.
 const LATEST_PAGE: usize = 500;
-/// Most bytes read to find the latest runs; a longer run is followed from somewhere in its middle.
+/// Maximum number of bytes that are read to find the latest runs; a longer run is followed from a position in its middle.
 const LATEST_BYTES: usize = 8 << 20;
 
-/// The start of following.
+/// The position at which to start following.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowStart {
-    /// At the oldest stored event.
+    /// The oldest stored event.
     Start,
-    /// At the next event.
+    /// The next event.
     Now,
-    /// After this cursor.
+    /// The position after this cursor.
     After(String),
-    /// At the latest runs of a session.
+    /// The beginning of the latest runs of a session.
     Latest {
         /// The maximum number of runs.
         runs: usize,
@@ -46,7 +46,7 @@ pub enum FollowStart {
 /// An event, and its JSON as received.
 #[derive(Debug)]
 pub struct Envelope {
-    /// The whole envelope.
+    /// The complete envelope.
     pub raw: Box<RawValue>,
     /// The session.
     pub session_id: String,
@@ -64,17 +64,17 @@ pub struct Envelope {
     pub runtime_id: String,
     /// The dialect of that runtime.
     pub dialect: String,
-    /// The runtime's own message, where requested by [`Client::attach_native`](crate::Client::attach_native).
+    /// The runtime's own message, if requested by [`Client::attach_native`](crate::Client::attach_native).
     pub native: Option<Box<RawValue>>,
 }
 
 impl Envelope {
-    /// The event as an entry of a transcript; `None` for a kind that only a newer gateway has.
+    /// Returns the event as an entry of a transcript; `None` for a kind that only a newer gateway has.
     pub fn entry(&self) -> Option<EntryBody> {
         Some(EntryBody::read(Kind::from_name(&self.kind)?, self.event.clone()))
     }
 
-    /// The event's position in the log.
+    /// Returns the event's position in the log.
     pub fn position(&self) -> Position {
         Position(self.cursor.rsplit_once(':').and_then(|(_, position)| position.parse().ok()).unwrap_or_default())
     }
@@ -109,40 +109,40 @@ impl Envelope {
     }
 }
 
-/// The events of a follower.
+/// An event that a follower receives.
 #[derive(Debug)]
 pub enum ClientEvent {
-    /// The gateway's `hello` after every attach.
+    /// The gateway's `hello`, after every attach.
     Hello(Value),
-    /// Replaces the events that are no longer stored.
+    /// A snapshot that replaces the events that are no longer stored.
     Snapshot(Value),
-    /// Older events exist and were not requested ([`FollowStart::Latest`]).
+    /// A note that older events exist and were not requested ([`FollowStart::Latest`]).
     Older,
-    /// An event.
+    /// An event of the log.
     Event(Box<Envelope>),
-    /// All stored events have been sent; later ones are new.
+    /// The end of the stored events; later ones are new.
     Live,
-    /// A session changed.
+    /// The new state of a session.
     Session(Value),
-    /// A runtime changed.
+    /// The new state of a runtime.
     Runtime(Value),
-    /// A session was deleted: its id.
+    /// The id of a session that was deleted.
     SessionGone(String),
-    /// A runtime was removed: its name.
+    /// The name of a runtime that was removed.
     RuntimeGone(String),
-    /// The viewers of a session changed.
+    /// The new viewers of a session.
     Presence(PresenceChanged),
-    /// The connection was lost, with the reason; the follower reconnects by itself.
+    /// The loss of the connection, with the reason; the follower reconnects by itself.
     Lost(String),
 }
 
-/// A subscription to a session, or to all. Dropping it ends it.
+/// A subscription to a session, or to all. Dropping it ends the subscription.
 pub struct Follow {
     rx: mpsc::Receiver<Result<ClientEvent, Error>>,
 }
 
 impl Follow {
-    /// Follows `session` (`*`: all) in a task of its own.
+    /// Follows `session` (`*` for all) in a task of its own.
     pub(crate) fn start(
         locate: LocateGateway,
         session: String,
@@ -158,12 +158,12 @@ impl Follow {
 }
 
 impl Follow {
-    /// The next event. After an error comes `None`. Cancellation safe.
+    /// Returns the next event; after an error, `None`. Cancellation safe.
     pub async fn next(&mut self) -> Option<Result<ClientEvent, Error>> {
         self.rx.recv().await
     }
 
-    /// The next event, if one has already arrived.
+    /// Returns the next event, if one has already arrived.
     pub fn ready(&mut self) -> Option<Result<ClientEvent, Error>> {
         self.rx.try_recv().ok()
     }
@@ -332,12 +332,12 @@ impl Follower {
     }
 }
 
-/// Reads the parameters of a notification; `None` if they are not understood.
+/// Reads the parameters of a notification; `None` if they are invalid.
 fn read<T: DeserializeOwned>(params: &RawValue) -> Option<T> {
     serde_json::from_str(params.get()).ok()
 }
 
-/// The cursor before the latest runs of a session, found by reading backwards page by page; `None` for the start of the log. The result is
+/// Returns the cursor before the latest runs of a session, found by reading backwards page by page; `None` for the start of the log. It is
 /// the start of a run, unless that run has more than [`LATEST_BYTES`].
 async fn latest(
     address: &Address,
@@ -364,7 +364,7 @@ async fn latest(
             }
             begun += 1;
             if begun >= runs.max(1) || seen >= items {
-                // Older runs stand before this event.
+                // Older runs precede this event.
                 return Ok(cursor_before(&event.cursor.to_string()));
             }
         }
@@ -376,7 +376,7 @@ async fn latest(
     }
 }
 
-/// The cursor of the position before this one. A cursor `<epoch>:<position>+<part>` names a part of an event.
+/// Returns the cursor of the position before a cursor. A cursor `<epoch>:<position>+<part>` names a part of an event.
 fn cursor_before(cursor: &str) -> Option<String> {
     let cursor = cursor.split_once('+').map_or(cursor, |(cursor, _)| cursor);
     let mut cursor: Cursor = cursor.parse().ok()?;

@@ -1,9 +1,9 @@
-//! A client of the gateway in Rust, which the command line, the terminal UI and the bridges use: follows sessions, prompts, answers; also
-//! single HTTP calls ([`Client::http`]).
+//! A client of the gateway in Rust, which the command line, the terminal UI and the bridges use. It follows sessions, sends prompts and
+//! answers, and makes single HTTP calls ([`Client::http`]).
 //!
 //! [`Client::attach`] follows a session, or all, in a task of its own, and resumes with its cursor whenever the connection is lost: its
-//! events are in order, without gaps and repeats. Everything else is a call. Of the gateway it uses only the types in [`plexus_protocol`];
-//! docs/protocol.md describes the protocol.
+//! events are in order, without gaps and repeats. All other operations are calls. The client shares only the types of [`plexus_protocol`]
+//! with the gateway; docs/protocol.md describes the protocol.
 //!
 //! ```no_run
 //! use plexus_client::{Client, ClientEvent, FollowStart};
@@ -11,8 +11,8 @@
 //! # async fn example(url: &str, token: &str) -> Result<(), plexus_client::Error> {
 //! let client = Client::new(url, token);
 //! let mut all = client.attach(None, FollowStart::Now);
-//! while let Some(heard) = all.next().await {
-//!     if let ClientEvent::Event(event) = heard? {
+//! while let Some(event) = all.next().await {
+//!     if let ClientEvent::Event(event) = event? {
 //!         println!("{} {}", event.session_id, event.kind);
 //!     }
 //! }
@@ -55,23 +55,24 @@ use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
-/// Deadline of an HTTP call; starting an agent is the slowest one.
+/// Timeout of an HTTP call; starting an agent is the slowest one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(180);
-/// Deadline of a connection without a call is kept: less than the gateway keeps it, so that no call goes out on one that is being closed.
+/// Time that an idle connection is kept open: less than on the gateway's side, so that no call is sent on a connection that is being
+/// closed.
 const IDLE: Duration = Duration::from_secs(2);
-/// Time that an HTTP download.
+/// Timeout of an HTTP download.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
-/// The reason why a call failed.
+/// The error of a failed call.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is not a gateway's URL.
     #[error("{0} is not an http:// address")]
     Address(String),
-    /// The token is unknown, revoked, or without the scope. A retry with the same token is useless.
+    /// The token is unknown or revoked, or does not have the scope. A retry with the same token is useless.
     #[error("{0}")]
     Refused(String),
-    /// The gateway was not reached. Nothing was sent.
+    /// The gateway could not be reached. Nothing was sent.
     #[error("the gateway could not be reached: {0}")]
     Unreached(String),
     /// The connection was lost. The call may or may not have been executed.
@@ -90,7 +91,7 @@ pub enum Error {
     /// The gateway refused a call over HTTP.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The reply has an unknown form: the gateway is of another version.
+    /// The reply has an unknown form: the gateway has a different version.
     #[error("the gateway's response could not be understood: {0}")]
     Answer(#[from] serde_json::Error),
 }
@@ -103,26 +104,26 @@ pub struct ApiError {
     pub status: u16,
     /// The stable code (docs/protocol.md); empty if the response was not the gateway's.
     pub code: String,
-    /// The text for people: what happened, and the fix where there is one.
+    /// The readable text: what happened, and the fix if there is one.
     pub message: String,
-    /// Further members, by `code`.
+    /// Further members, depending on `code`.
     pub data: Box<ProblemMembers>,
-    /// Time to wait before the next call, if the gateway asks for it.
+    /// The time to wait before the next call, if the gateway specifies one.
     pub retry_after: Option<Duration>,
 }
 
 /// The gateway's address and the client's token.
 #[derive(Clone)]
 pub struct Address {
-    /// `http://host:port`. Not encrypted: reach a remote gateway through a tunnel.
+    /// `http://host:port`. The connection is not encrypted: use a tunnel to reach a remote gateway.
     pub url: String,
     /// The token of an enrolled device.
     pub token: String,
-    /// The name of this program, which the gateway shows beside its actions on this machine.
+    /// The name of this program, which the gateway shows beside the program's actions on this machine.
     pub program: Option<String>,
 }
 
-/// Finds the gateway; called before every connection, since a restarted gateway may listen elsewhere.
+/// A function that finds the gateway; it is called before every connection, since a restarted gateway may listen elsewhere.
 pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
 
 /// The parameters of `ui.request.answer`, with all members that an answer may have.
@@ -134,14 +135,14 @@ struct AnswerOnce<'a> {
     answer: &'a Answer,
 }
 
-/// A page of events. With a `resume` other than `ok`, a snapshot replaces lost events.
+/// A page of events. If `resume` is not `ok`, a snapshot replaces lost events.
 #[derive(Debug, Deserialize)]
 pub struct EventsPage {
     /// The events in log order; [`Envelope::read`] reads each.
     pub events: Vec<Box<RawValue>>,
-    /// The cursor of the previous page; none on the first.
+    /// The cursor of the previous page; `None` on the first.
     pub previous: Option<String>,
-    /// The cursor of the events after this page.
+    /// The cursor for the events after this page.
     pub next: String,
     /// The end of the log.
     pub head: String,
@@ -149,7 +150,7 @@ pub struct EventsPage {
     pub resume: ResumeVerdict,
 }
 
-/// A client. Cheap to clone; clones share one connection for calls. Every [`Follow`] has a connection of its own.
+/// A client. It is cheap to clone; clones share one connection for calls. Every [`Follow`] has a connection of its own.
 #[derive(Clone)]
 pub struct Client {
     locate: LocateGateway,
@@ -165,7 +166,7 @@ pub struct GatewayReply {
     pub status: u16,
     /// The body.
     pub text: String,
-    /// Time that the gateway asks to wait before the next call.
+    /// The time to wait before the next call, if the gateway specifies one.
     pub retry_after: Option<Duration>,
 }
 
@@ -182,7 +183,7 @@ impl GatewayReply {
         (200..300).contains(&self.status)
     }
 
-    /// Reads the response of a call: `R` if it succeeded; `()` for a response without a body.
+    /// Reads the response of a call: an `R` if it succeeded; `()` for a response without a body.
     ///
     /// # Errors
     /// [`Error::Api`] for a refusal, [`Error::Answer`] for a response that is not an `R`.
@@ -193,7 +194,8 @@ impl GatewayReply {
         Ok(serde_json::from_str(if self.text.is_empty() { "null" } else { &self.text })?)
     }
 
-    /// The refusal in a reply that is not a success. One that is no problem of the gateway, such as of a proxy, has the status alone.
+    /// Returns the refusal in a reply that is not a success. If the reply is not the gateway's, such as that of a proxy, only its status is
+    /// known.
     pub fn refusal(&self) -> ApiError {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -217,7 +219,7 @@ impl GatewayReply {
         }
     }
 
-    /// The body as JSON; null if it is not JSON.
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -235,7 +237,7 @@ pub enum Download {
 pub struct Pieces(reqwest::Response);
 
 impl Pieces {
-    /// The next piece; `None` at the end. Cancellation safe.
+    /// Returns the next piece; `None` at the end. Cancellation safe.
     ///
     /// # Errors
     /// [`Error::Lost`]: the connection was lost before the end of the body.
@@ -244,13 +246,13 @@ impl Pieces {
     }
 }
 
-/// The connection was lost during an HTTP call.
+/// Makes the error of a connection that was lost during an HTTP call.
 fn lost(why: reqwest::Error) -> Error {
     Error::Lost(if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() })
 }
 
 impl Client {
-    /// A client of the gateway at `url` (`http://host:port`). Nothing is connected yet.
+    /// Makes a client of the gateway at `url` (`http://host:port`), without connecting.
     pub fn new(url: &str, token: &str) -> Self {
         let address = Address { url: url.to_owned(), token: token.to_owned(), program: None };
         Self::locating(Arc::new(move || {
@@ -259,12 +261,12 @@ impl Client {
         }))
     }
 
-    /// A client of the gateway that `locate` finds.
+    /// Makes a client of the gateway that `locate` finds.
     pub fn locating(locate: LocateGateway) -> Self {
         Self { locate, connection: Arc::default(), http: Arc::default(), patience: Patience::default() }
     }
 
-    /// Sets how long a silent gateway counts as alive.
+    /// Sets the time after which a silent gateway counts as dead.
     #[must_use]
     pub fn patient(self, patience: Patience) -> Self {
         Self { patience, ..self }
@@ -275,7 +277,7 @@ impl Client {
         self.follow(session, begin, Projection::Canonical)
     }
 
-    /// As [`attach`](Self::attach), with the runtime's own message in each event.
+    /// Follows like [`attach`](Self::attach), with the runtime's own message in each event.
     pub fn attach_native(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
         self.follow(session, begin, Projection::Native)
     }
@@ -285,7 +287,7 @@ impl Client {
         Follow::start(Arc::clone(&self.locate), session, begin, projection, self.patience)
     }
 
-    /// A connection to another WebSocket of the gateway (`/acp`).
+    /// Connects to another WebSocket of the gateway (`/acp`).
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unreached`] a retry is safe.
@@ -293,25 +295,25 @@ impl Client {
         connection::connect(&(self.locate)().await?, path, self.patience).await
     }
 
-    /// The runtimes.
+    /// Lists the runtimes.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn runtimes(&self) -> Result<Vec<RuntimeInfo>, Error> {
         let RuntimeList { runtimes } = self.call_idempotent("runtime.list", &serde_json::Map::new()).await?;
         Ok(runtimes.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
-    /// The sessions.
+    /// Lists the sessions.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>, Error> {
         let (mut all, mut known) = (Vec::new(), std::collections::HashSet::new());
         let mut params = ListSessions::default();
         loop {
             let SessionsPage { sessions, next } = self.call_idempotent("session.list", &params).await?;
-            // Sessions that changed during the listing come twice.
+            // Sessions that changed during the listing appear twice.
             let new = sessions.into_iter().filter(|session| known.insert(session.session_id.clone()));
             all.extend(new.map(Arc::unwrap_or_clone));
             match next {
@@ -321,11 +323,11 @@ impl Client {
         }
     }
 
-    /// A page of a session's history before a cursor; `None` for the newest page. With `merge`, the chunks of a message and the updates of
-    /// a tool call are one event each. Continue with [`EventsPage::previous`].
+    /// Returns a page of a session's history before a cursor; `None` for the newest page. With `merge`, the chunks of a message and the
+    /// updates of a tool call are one event each. Continue with [`EventsPage::previous`].
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<EventsPage, Error> {
         let (session_id, before) = (Some(session.clone()), Some(before.unwrap_or("now").to_owned()));
         let params = HistoryParams { session_id, before, merge, ..HistoryParams::default() };
@@ -335,16 +337,16 @@ impl Client {
     /// Opens a session, in the runtime's folder unless `cwd` is given.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn new_session(&self, runtime: &RuntimeId, cwd: Option<&str>) -> Result<SessionInfo, Error> {
         let (runtime_id, cwd) = (runtime.clone(), cwd.map(str::to_owned));
         self.call("session.new", &SessionNew { runtime_id, cwd, title: None, native_id: None }).await
     }
 
-    /// Sends a prompt, once: after [`Error::Lost`] the events show whether it was accepted.
+    /// Sends a prompt once: after [`Error::Lost`] the events show whether it was accepted.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn prompt(&self, session: &SessionId, text: &str) -> Result<AcceptedPrompt, Error> {
         let (session_id, text) = (Some(session.clone()), Some(text.to_owned()));
         self.call("run.start", &StartRun { session_id, text, ..StartRun::default() }).await
@@ -353,22 +355,22 @@ impl Client {
     /// Cancels the current run, or the named one; returns its id.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn cancel(&self, session: &SessionId, run: Option<&RunId>) -> Result<RunId, Error> {
         let params = CancelParams { session_id: Some(session.clone()), run_id: run.cloned(), reason: None };
         let Cancelled { run_id, .. } = self.call("run.cancel", &params).await?;
         Ok(run_id)
     }
 
-    /// Answers a request. If another client was first, or the request is closed, the receipt says so (`won`, `state`); that is not an
+    /// Answers a request. If another client was first, or the request is closed, the receipt reports it (`won`, `state`); that is not an
     /// error. With the idempotency `key` (1 to 128 visible ASCII characters) the answer is resent after a lost connection and counts once.
     ///
     /// # Errors
-    /// As [`call`](Self::call); never [`Error::Lost`]: it is resent until it is answered.
+    /// The errors of [`call`](Self::call), except [`Error::Lost`]: the answer is resent until it gets a reply.
     pub async fn answer(&self, request: &RequestId, answer: &Answer, key: &str) -> Result<Receipt, Error> {
         let params = AnswerOnce { request_id: request, idempotency_key: key, answer };
         match self.call_idempotent("ui.request.answer", &params).await {
-            // The receipt's members stand beside the error code.
+            // The receipt's members are beside the error code.
             Err(Error::Rpc { code: -32010 | -32012, data, .. }) if data.get("resolved_by").is_some() => {
                 Ok(serde_json::from_value(data)?)
             }
@@ -376,15 +378,15 @@ impl Client {
         }
     }
 
-    /// Calls any method; a method that the gateway does not know goes to the session's runtime. Not cancellation safe: when dropped before
-    /// its end, the call may or may not have been executed.
+    /// Calls any method; a method that the gateway does not know is forwarded to the session's runtime. Not cancellation safe: when dropped
+    /// before its end, the call may or may not have been executed.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T, Error> {
         let params = serde_json::to_value(params)?;
         let mut slot = self.connection.lock().await;
-        // Taken out, so that a dropped call leaves no reply behind for the next one.
+        // The connection is taken out, so that a dropped call leaves no reply behind for the next one.
         let mut connection = match slot.take() {
             Some(connection) => connection,
             None => CallConnection::open(&(self.locate)().await?, self.patience).await?,
@@ -397,7 +399,8 @@ impl Client {
         Ok(serde_json::from_str(answer?.get())?)
     }
 
-    /// As [`call`](Self::call), over a connection of its own, so that calls of clones do not wait for it. Returns the raw result.
+    /// Calls a method like [`call`](Self::call), over a connection of its own, so that calls of clones do not wait for it. Returns the raw
+    /// result.
     ///
     /// # Errors
     /// [`Error`].
@@ -411,27 +414,27 @@ impl Client {
     /// Makes a call of [`calls`], independent of other calls.
     ///
     /// # Errors
-    /// [`Error::Api`]: the gateway refused it. [`Error::Unreached`]: nothing was sent. [`Error::Lost`]: it may or may not have been
-    /// executed; with an idempotency key it may be resent. [`Error::Answer`]: the response is not an `R`.
+    /// [`Error::Api`]: the gateway refused the call. [`Error::Unreached`]: nothing was sent. [`Error::Lost`]: the call may or may not have
+    /// been executed; with an idempotency key it may be resent. [`Error::Answer`]: the response is not an `R`.
     pub async fn run<R: DeserializeOwned>(&self, call: ApiCall<R>) -> Result<R, Error> {
         self.perform(&call.request).await?.read()
     }
 
-    /// Sends a request over HTTP. A refusal is a [`GatewayReply`], too.
+    /// Sends a request over HTTP. A refusal is also returned as a [`GatewayReply`].
     ///
     /// # Errors
-    /// As [`http`](Self::http).
+    /// The errors of [`http`](Self::http).
     pub async fn perform(&self, request: &ApiRequest) -> Result<GatewayReply, Error> {
         let ApiRequest { method, path, body, key } = request;
         let answer = self.send(method, path, body.clone(), key.as_deref(), CALL_TIMEOUT).await?;
         GatewayReply::read_from(answer).await
     }
 
-    /// One call over HTTP (docs/protocol.md has the routes), independent of other calls. A refusal is a [`GatewayReply`], too. With the
-    /// idempotency `key` (1 to 128 visible ASCII characters) it may be resent and counts once.
+    /// Makes one call over HTTP (docs/protocol.md has the routes), independent of other calls. A refusal is also returned as a
+    /// [`GatewayReply`]. With the idempotency `key` (1 to 128 visible ASCII characters) the call may be resent and counts once.
     ///
     /// # Errors
-    /// [`Error`]: the gateway was not reached, or the connection was lost before the whole reply.
+    /// [`Error`]: the gateway was not reached, or the connection was lost before the complete reply.
     pub async fn http(
         &self,
         method: &str,
@@ -446,7 +449,7 @@ impl Client {
     /// Makes a call whose response may have any length and is read piece by piece.
     ///
     /// # Errors
-    /// As [`http`](Self::http).
+    /// The errors of [`http`](Self::http).
     pub async fn download(&self, call: &ApiCall<Pieces>) -> Result<Download, Error> {
         let ApiRequest { method, path, .. } = &call.request;
         let answer = self.send(method, path, None, None, DOWNLOAD_TIMEOUT).await?;
@@ -492,7 +495,7 @@ impl Client {
         })
     }
 
-    /// As [`call`](Self::call) for idempotent methods: resent after a lost connection.
+    /// Calls an idempotent method like [`call`](Self::call), and resends it after a lost connection.
     async fn call_idempotent<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T, Error> {
         let mut backoff = Backoff::default();
         loop {

@@ -1,4 +1,4 @@
-//! Detects a dead peer of a connection: used by the gateway's WebSockets and by its clients.
+//! Detects the dead peer of a connection, for the gateway's WebSockets and for its clients.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use tungstenite::{Error, Message};
 /// The timeouts of a silent connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Time without a received byte until the peer is pinged.
+    /// The time without a received byte after which the peer is pinged.
     pub quiet: Duration,
-    /// Time for the answer; then the connection counts as lost.
+    /// The time for the reply to the ping; after it, the connection counts as lost.
     pub answer: Duration,
 }
 
 impl Default for Patience {
-    /// Five seconds each: a dead peer is detected within ten seconds.
+    /// Returns five seconds for each timeout: a dead peer is detected within ten seconds.
     fn default() -> Self {
         Self { quiet: Duration::from_secs(5), answer: Duration::from_secs(5) }
     }
@@ -32,13 +32,13 @@ impl Default for Patience {
 /// The action that a silent connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Ping the peer.
+    /// The peer has to be pinged.
     Ask,
-    /// The peer did not answer the ping.
+    /// The peer did not reply to the ping.
     Dead,
 }
 
-/// Watches one connection. Time in which it is not read does not count: received bytes may wait in it.
+/// Watches one connection. Time in which the connection is not read does not count, since received bytes may be waiting in it.
 #[derive(Debug)]
 pub struct LivenessWatch {
     patience: Patience,
@@ -56,17 +56,17 @@ impl LivenessWatch {
         Self { patience, timer, last_input, pinged: false, reading: true }
     }
 
-    /// Bytes were received: any byte is a sign of life.
+    /// Records that bytes were received: any byte is a sign of life.
     pub fn on_input(&mut self) {
         (self.last_input, self.pinged) = (Instant::now(), false);
     }
 
-    /// The connection is not read until [`poll`](Self::poll) is called again.
+    /// Stops the timer until [`poll`](Self::poll) is called again, since the connection is not read.
     pub fn pause(&mut self) {
         self.reading = false;
     }
 
-    /// Ready when the silence has lasted too long. Call it after all available bytes were read.
+    /// Returns ready when the silence has lasted too long. Call it after all available bytes have been read.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Silence> {
         if !std::mem::replace(&mut self.reading, true) {
             self.on_input();
@@ -87,7 +87,7 @@ impl LivenessWatch {
         }
     }
 
-    /// The reason why the connection was given up, for people.
+    /// Returns the reason why the connection was given up, as readable text.
     pub fn words(&self) -> String {
         let Patience { quiet, answer } = self.patience;
         format!("it stopped responding: {quiet:?} of silence, and no response to a ping within {answer:?}")
@@ -107,7 +107,7 @@ impl<S> CountedSocket<S> {
         Self { inner, read: 0 }
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn read(&self) -> u64 {
         self.read
     }
@@ -141,9 +141,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CountedSocket<S> {
 pub struct LivenessSocket {
     stream: WebSocketStream<CountedSocket<TcpStream>>,
     watch: LivenessWatch,
-    /// Bytes received at the last poll.
+    /// The number of bytes received until the last poll.
     came: u64,
-    /// `true` if a ping is to be sent.
+    /// `true` if a ping has to be sent.
     ping: bool,
 }
 
@@ -167,7 +167,7 @@ impl Stream for LivenessSocket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // Received bytes are read first, so that it does not matter how long the stream was not polled.
+        // Received bytes are read first, so that the time since the last poll does not matter.
         let next = self.stream.poll_next_unpin(cx);
         let came = self.stream.get_ref().read();
         if std::mem::replace(&mut self.came, came) != came {
@@ -248,7 +248,7 @@ mod tests {
         let mut watch = LivenessWatch::new(SHORT);
         for _ in 0..5 {
             assert_eq!(next(&mut watch).await, Silence::Ask);
-            // The answer has to be read first.
+            // The reply has to be read first.
             watch.pause();
             tokio::time::sleep(3 * SHORT.answer).await;
         }

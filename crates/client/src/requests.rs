@@ -1,4 +1,4 @@
-//! The open requests, from the events of a follower.
+//! The open requests, derived from the events of a follower.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use crate::ClientEvent;
 
-/// The open requests among the sessions of a [`Follow`](crate::Follow). Pure: pass it every event.
+/// The open requests of the sessions of a [`Follow`](crate::Follow). Pure: pass it every event.
 #[derive(Debug, Default)]
 pub struct Requests {
     open: BTreeMap<RequestId, Request>,
     live: bool,
-    /// The open requests in the last `hello`: until live, the set is limited to them.
+    /// The open requests in the last `hello`; until [`ClientEvent::Live`], the set is limited to them.
     in_hello: BTreeMap<RequestId, Request>,
-    /// The open requests that this version cannot read, by id where that is readable.
+    /// The open requests that this version cannot read, by id if that is readable.
     unreadable: Vec<Option<RequestId>>,
 }
 
@@ -33,17 +33,17 @@ impl UnreadableRequest {
 }
 
 impl Requests {
-    /// The open requests, by id.
+    /// Returns the open requests, by id.
     pub fn open(&self) -> &BTreeMap<RequestId, Request> {
         &self.open
     }
 
-    /// The number of open requests that this version cannot read: they need a newer one.
+    /// Returns the number of open requests that this version cannot read, since they need a newer one.
     pub fn unreadable(&self) -> usize {
         self.unreadable.len()
     }
 
-    /// Applies an event; true if the set or the number of unreadable requests changed.
+    /// Applies an event; returns `true` if the set or the number of unreadable requests changed.
     pub fn apply(&mut self, heard: &ClientEvent) -> bool {
         let before = (self.open.len(), self.unreadable.len());
         match heard {
