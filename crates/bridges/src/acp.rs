@@ -1,5 +1,5 @@
-//! `plexus bridge acp`: makes the running gateway an agent for an editor. This file does the I/O: lines on stdin and stdout, the gateway's
-//! `/acp` WebSocket, and reconnects; `AcpProxy` decides what to forward.
+//! `plexus bridge acp`: presents the running gateway as an agent to an editor. This file does the I/O: lines on stdin and stdout, the
+//! gateway's `/acp` WebSocket, and reconnects; `AcpProxy` decides what to forward.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -24,15 +24,15 @@ mod tests;
 
 /// The path of the gateway's ACP WebSocket.
 const PATH: &str = "/acp";
-/// Longest line of an editor, in bytes: the gateway's limit, less what the bridge adds. A longer line is answered with an error.
+/// Maximum length of an editor's line, in bytes: the gateway's limit minus the bridge's additions. A longer line is answered with an error.
 const LINE_MAX: usize = (16 << 20) - (4 << 10);
-/// Bytes kept of a longer line, to find its id.
+/// Number of bytes stored of a longer line, to find its id.
 const PREFIX_MAX: usize = 4 << 10;
-/// Lines read ahead; at this many the editor is not read.
+/// Maximum number of lines read ahead; at this many the editor is not read.
 const LINES_QUEUED: usize = 64;
-/// Messages queued for the editor; at this many the gateway is not read.
+/// Maximum number of messages queued for the editor; at this many the gateway is not read.
 const MESSAGES_QUEUED: usize = 64;
-/// Time that closing the connection may take.
+/// Timeout of closing the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A line of the editor.
@@ -46,11 +46,11 @@ enum Line {
 /// Serves the editor on stdin and stdout until it closes stdin. Its first new session joins `session`, further ones are opened in
 /// `runtime`, if given.
 ///
-/// The gateway was not reached, or refuses this client ([`plexus_client::Error`]); no randomness.
-/// The gateway was not reached, or does not want this client any more ([`plexus_client::Error`]); no randomness.
+/// # Errors
+/// The gateway was not reached, or refuses this client ([`plexus_client::Error`]); or the system provides no random numbers.
 pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<RuntimeId>) -> anyhow::Result<()> {
     let (mut lines, editor_gone) = reader();
-    // A connection must send `initialize` soon: connect only once the editor does.
+    // A connection must send `initialize` soon, so connect only once the editor has sent it.
     let Some(first_line) = lines.recv().await else { return Ok(()) };
     let socket = client.socket(PATH).await?;
     let (editor, writing) = writer();
@@ -58,13 +58,13 @@ pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<R
     let mut bridge =
         Bridge { client, proxy, out: ProxyOutput::default(), first_line: Some(first_line), lines, editor_gone, editor };
     let outcome = bridge.run(socket).await;
-    // Queued messages are still written; an editor that does not read them is gone.
+    // Queued messages are still written; an editor that does not read them has exited.
     drop(bridge);
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, writing).await;
     outcome
 }
 
-/// A unique name of this bridge.
+/// Makes a unique name of this bridge.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
@@ -88,7 +88,7 @@ fn reader() -> (mpsc::Receiver<Line>, watch::Receiver<bool>) {
     (rx, editor_gone)
 }
 
-/// The next line that is not empty, without its line feed; `None` at the end of the stream.
+/// Reads the next line that is not empty, without its line feed; `None` at the end of the stream.
 async fn next_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), limit: usize) -> std::io::Result<Option<Line>> {
     let (mut line, mut too_long) = (Vec::new(), false);
     loop {
@@ -124,7 +124,7 @@ async fn next_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), limit: us
     }
 }
 
-/// Writes to the editor. The channel closes when the editor is gone.
+/// Writes to the editor. The channel closes when the editor has exited.
 fn writer() -> (mpsc::Sender<String>, JoinHandle<()>) {
     let (tx, mut rx) = mpsc::channel::<String>(1);
     let writing = tokio::spawn(async move {
@@ -141,9 +141,9 @@ fn writer() -> (mpsc::Sender<String>, JoinHandle<()>) {
 
 /// The reason why a connection ended.
 enum End {
-    /// The editor is gone.
+    /// The editor has exited.
     Left,
-    /// The connection to the gateway was lost, with the reason.
+    /// The connection to the gateway was lost, for this reason.
     Lost(String),
 }
 
@@ -151,7 +151,7 @@ struct Bridge {
     client: Client,
     proxy: AcpProxy,
     out: ProxyOutput,
-    /// The editor's first line, read before there was a connection.
+    /// The editor's first line, which was read before there was a connection.
     first_line: Option<Line>,
     lines: mpsc::Receiver<Line>,
     editor_gone: watch::Receiver<bool>,
@@ -159,7 +159,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// Runs until the editor is gone.
+    /// Runs until the editor exits.
     ///
     /// # Errors
     /// The gateway refuses this client.
@@ -180,7 +180,7 @@ impl Bridge {
         }
     }
 
-    /// Runs one connection.
+    /// Runs one connection; returns the reason why it ended.
     async fn connected(&mut self, socket: LivenessSocket) -> anyhow::Result<End> {
         let (sink, mut from_gateway) = socket.split();
         let (gateway, messages) = mpsc::channel(1);
@@ -227,7 +227,7 @@ impl Bridge {
             }
         };
         if let End::Left = end {
-            // The editor's last messages: a cancel, an answer.
+            // The editor's last messages are still sent: a cancellation, an answer.
             let last = async {
                 while let Some(message) = self.out.gateway.pop_front() {
                     if gateway.send(message).await.is_err() {
@@ -236,7 +236,7 @@ impl Bridge {
                 }
                 drop(gateway);
                 let _ = sender.await;
-                // The gateway's closing handshake.
+                // Waits for the gateway's closing handshake.
                 while let Some(Ok(_)) = from_gateway.next().await {}
             };
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, last).await;
@@ -246,7 +246,7 @@ impl Bridge {
         Ok(end)
     }
 
-    /// Waits for the gateway; `None` if the editor is gone.
+    /// Waits for the gateway; `None` if the editor has exited.
     async fn reconnect(&mut self) -> anyhow::Result<Option<LivenessSocket>> {
         let mut backoff = Backoff::default();
         loop {
@@ -273,7 +273,7 @@ impl Bridge {
         }
     }
 
-    /// Writes to stderr; an editor shows it in its log.
+    /// Writes the log to stderr; an editor shows it in its own log.
     fn log(&mut self) {
         for words in self.out.log.drain(..) {
             let _ = writeln!(std::io::stderr(), "plexus: {}", clean(&words));

@@ -1,9 +1,9 @@
 //! `plexus bridge codelia`: a session of the gateway for Codelia's terminal UI, which starts the bridge in place of its runtime
 //! (`CODELIA_RUNTIME_CMD=plexus CODELIA_RUNTIME_ARGS='bridge codelia'`).
 //!
-//! The UI protocol on stdin and stdout, one JSON-RPC message a line; the native WebSocket to the gateway. The log is the source of truth:
-//! the bridge follows it with a cursor, across restarts of the gateway, and keeps only what avoids duplicates at the terminal UI. The agent
-//! belongs to the gateway, and outlives the bridge.
+//! The bridge speaks the UI protocol on stdin and stdout, one JSON-RPC message per line, and the native WebSocket protocol with the
+//! gateway. The log is the source of truth: the bridge follows it with a cursor, across restarts of the gateway, and stores only the state
+//! that avoids duplicates in the terminal UI. The agent belongs to the gateway, and outlives the bridge.
 
 mod events;
 mod panels;
@@ -25,20 +25,20 @@ use plexus_protocol::text::clean;
 use plexus_protocol::{RuntimeId, SessionId, SessionInfo};
 use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply};
 
-/// The longest line taken, in bytes; a prompt with images is one. A longer line ends the bridge.
+/// Maximum length of a line, in bytes; a prompt with images is one line. A longer line ends the bridge.
 const LINE_MAX: usize = 64 << 20;
-/// Lines queued; at this many stdin is not read.
+/// Maximum number of queued lines; at this many stdin is not read.
 const LINES_QUEUED: usize = 16;
-/// Time that calls are retried while the gateway does not answer: it may be restarting.
+/// Time that calls are retried while the gateway does not respond: it may be restarting.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between two tries.
+/// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// Time that the terminal UI may take to show the error before the bridge ends.
+/// Time for the terminal UI to show the error before the bridge ends.
 const ERROR_DISPLAY_TIME: Duration = Duration::from_millis(500);
 
 type Called = (CallPurpose, Result<Value, NoReply>);
 
-/// The runtime that the bridge serves.
+/// The session and the runtime that the bridge serves.
 pub struct CodeliaTarget {
     /// The session to join; `None` opens one.
     pub session: Option<SessionInfo>,
@@ -81,8 +81,8 @@ pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> 
     }
 }
 
-/// Shows why there is nothing to serve: the terminal UI shows output that looks like a runtime's error, if it gets the time, and exits with
-/// its runtime.
+/// Reports the error that prevents serving: the terminal UI shows output that looks like a runtime's error, if it has enough time, and
+/// exits with its runtime.
 pub async fn show_error(why: &anyhow::Error) {
     let message = clean(&format!("Error: {why:#}\n"));
     let _ = std::io::stderr().write_all(message.as_bytes());
@@ -113,7 +113,7 @@ impl Bridge {
         match event {
             Ok(event) => {
                 self.state.on_event(event, actions);
-                // Events that have already arrived are handled in one go.
+                // Events that have already arrived are handled together.
                 while self.state.can_take_events()
                     && let Some(Ok(event)) = self.session.as_mut().and_then(Follow::ready)
                 {
@@ -159,7 +159,7 @@ impl Bridge {
     }
 }
 
-/// Calls the gateway; retries while it does not answer. With `retry` also a call that may have been received.
+/// Calls the gateway; retries while it does not respond. With `retry`, a call that may have been received is retried too.
 async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool) -> Result<Value, NoReply> {
     let began = Instant::now();
     loop {
@@ -198,7 +198,7 @@ async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Resul
     Ok(resolved)
 }
 
-/// The lines of stdin. They are read by a thread of its own, which ends with the program.
+/// Reads the lines of stdin in a thread of its own, which ends with the program.
 fn lines() -> mpsc::Receiver<std::io::Result<String>> {
     let (tx, rx) = mpsc::channel(LINES_QUEUED);
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! `plexus mcp`: an MCP server on stdio, which an agent starts for one session. Its tools draw on the screens of the people who watch that
-//! session. The gateway does the work; this answers by itself what needs no gateway, so that an agent keeps the tools while the gateway
-//! restarts, and holds calls until it is back.
+//! `plexus mcp`: an MCP server on stdio, which an agent starts for one session. Its tools draw on the screens of the session's viewers. The
+//! gateway does the work; the server handles calls that need no gateway by itself, so that an agent keeps the tools while the gateway
+//! restarts, and delays other calls until the gateway is back.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -38,41 +38,41 @@ mod tools;
 pub use gateway::{CallError, Carrier, FindGateway, GatewayCall};
 pub use once::respond;
 
-/// The versions of MCP that are spoken: those that begin with `initialize`.
+/// The supported versions of MCP: those that begin with `initialize`.
 pub const PROTOCOL_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Tool calls at a time; a further one is refused.
+/// Maximum number of concurrent tool calls; a further one is refused.
 const CALLS_MAX: usize = 64;
-/// Time that a call waits, in all, for its turn, the gateway and a person. Agents end a call after a minute.
+/// Total time that a call waits for its turn, for the gateway and for a person. Agents cancel a call after a minute.
 const CALL_TIME: Duration = Duration::from_secs(WAIT_MAX);
-/// Time between two reports to an agent that a call is still waiting, if it wants to know.
+/// Time between two reports to an agent that a call is still waiting, if the agent requested progress.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// Time that a refused token, and a session that is not open, is tried again: a gateway that starts may write a new one, and opens
+/// Time that a call is retried with a refused token, or for a session that is not open: a starting gateway may write a new token, and opens
 /// the sessions of agents that it connects to.
 const TOKEN_GRACE: Duration = Duration::from_secs(10);
 /// Time between two checks of a shared server whether its session has ended.
 const SESSION_CHECK: Duration = Duration::from_secs(60);
-/// Most checks in a row that find no token.
+/// Maximum number of consecutive checks that find no token.
 const SESSION_MISSED: u32 = 3;
-/// Time kept of a wait for the gateway's reply that there is no answer yet.
+/// Part of the waiting time that is reserved for the gateway's reply that there is no answer yet.
 const WAIT_RESERVE: Duration = Duration::from_millis(500);
-/// Least time between two questions for an answer.
+/// Minimum time between two polls for an answer.
 const WAIT_PAUSE: Duration = Duration::from_millis(500);
 
 /// The options of `plexus mcp`.
 pub struct McpOptions {
     /// The session that the agent works in.
     pub session: SessionId,
-    /// The state folder: the session's token is in it, in `ui/SESSION`.
+    /// The state folder, which contains the session's token, in `ui/SESSION`.
     pub home: PathBuf,
     /// Finds the gateway of the state folder.
     pub find: FindGateway,
-    /// The name that the agent has this server under, if other sessions of the agent have it too: then the gateway checks that the
-    /// agent of this session makes each call, and this program ends soon after the session.
+    /// The name of this server in the agent, if other sessions of the agent have it too: the gateway then checks that the agent of this
+    /// session makes each call, and this program ends soon after the session.
     pub shared: Option<String>,
 }
 
-/// Serves an agent on stdin and stdout until it closes stdin. Calls for a surface keep their order only on a runtime of one thread.
+/// Serves an agent on stdin and stdout until it closes stdin. Calls for a surface keep their order only on a runtime with one thread.
 ///
 /// # Errors
 /// The agent does not speak MCP.
@@ -80,12 +80,12 @@ pub async fn serve(options: McpOptions) -> anyhow::Result<()> {
     serve_on(options, tokio::io::stdin(), tokio::io::stdout(), CallTimes::default()).await
 }
 
-/// Time that things take; tests are faster.
+/// The times of calls; tests use shorter ones.
 #[derive(Clone, Copy, Debug)]
 struct CallTimes {
     call: Duration,
     progress: Duration,
-    /// Time that a refused token is tried again.
+    /// The time that a call is retried with a refused token.
     token_grace: Duration,
     /// The time between two checks of a shared server whether its session has ended.
     session_check: Duration,
@@ -103,7 +103,7 @@ async fn serve_on(
     output: impl AsyncWrite + Send + Unpin + 'static,
     times: CallTimes,
 ) -> anyhow::Result<()> {
-    // It becomes a part of paths.
+    // The identifier becomes a part of paths.
     anyhow::ensure!(!matches!(options.session.as_str(), "." | ".."), "{} is not a session", options.session);
     let (transport, agent_gone) = Stdio::new(input, output);
     let shared = options.shared.clone();
@@ -118,14 +118,14 @@ async fn serve_on(
             }
             Ok(())
         }
-        // It left before it said anything.
+        // The agent disconnected before it sent a message.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(why) => Err(anyhow::anyhow!("no MCP session: {}", line(&why.to_string(), 200))),
     }
 }
 
-/// Ends some time after the session of a shared server: its agent has no reason to end the program. The gateway removes the
-/// token's file; while it restarts there may be none for a moment.
+/// Resolves some time after the session of a shared server has ended, since its agent has no reason to end the program. The gateway removes
+/// the token's file; while it restarts, the file may be missing for a moment.
 fn session_ended(options: &McpOptions, pause: Duration) -> impl Future<Output = ()> + Send + use<> {
     let file = options.shared.is_some().then(|| gateway::token_file(&options.home, &options.session));
     async move {
@@ -197,7 +197,7 @@ impl<C: Carrier> ServerHandler for Server<C> {
         tokio::select! {
             outcome = call => Ok(result(outcome)),
             never = self.report_progress(&context) => match never {},
-            // There is no reply to a call that was cancelled.
+            // A cancelled call gets no reply.
             () = context.ct.cancelled() => Ok(result(Err("cancelled".into()))),
         }
     }
@@ -207,7 +207,7 @@ impl<C: Carrier> ServerHandler for Server<C> {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A request of a known method comes here if its parameters are of another shape.
+        // A request of a known method arrives here if its parameters have another form.
         if request.method == "tools/call" {
             return Err(ErrorData::invalid_params("tools/call needs `name`, and `arguments` that are an object", None));
         }
@@ -215,7 +215,7 @@ impl<C: Carrier> ServerHandler for Server<C> {
     }
 }
 
-/// Returns the answer of a tool: one line for the model.
+/// Returns the result of a tool: one line for the model.
 fn result(outcome: Result<String, String>) -> CallToolResponse {
     let result = match outcome {
         Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
@@ -225,7 +225,7 @@ fn result(outcome: Result<String, String>) -> CallToolResponse {
 }
 
 impl<C: Carrier> Server<C> {
-    /// Tells the agent again and again that a call is still waiting, if it wants to know; never ends.
+    /// Reports regularly that a call is still waiting, if the agent requested progress; never ends.
     async fn report_progress(&self, context: &RequestContext<RoleServer>) -> std::convert::Infallible {
         let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
         let begin = Instant::now();
@@ -233,12 +233,12 @@ impl<C: Carrier> Server<C> {
             tokio::time::sleep(self.times.progress).await;
             let progress = ProgressNotificationParam::new(token.clone(), begin.elapsed().as_secs_f64());
             let peer: &Peer<RoleServer> = &context.peer;
-            // The agent is gone if it fails; the service notices it.
+            // A failure means that the agent has exited, which the service detects.
             let _ = peer.notify_progress(progress.with_message("waiting")).await;
         }
     }
 
-    /// Runs a tool; the line that it answers, or an error for the model. `digest`: that of the call, if the gateway is to check it.
+    /// Runs a tool; returns the line for the model, or an error for it. `digest`: that of the call, if the gateway has to check it.
     async fn run(
         &self,
         tool: &str,
@@ -281,7 +281,7 @@ impl<C: Carrier> Server<C> {
         })
     }
 
-    /// Waits until the earlier calls for the surface are done.
+    /// Waits until the earlier calls for the surface have completed.
     async fn turn(&self, surface: &str, deadline: Instant) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
         let turn = tokio::time::timeout_at(deadline, self.queues.enter(surface)).await;
         turn.map_err(|_| format!("earlier calls for {surface} still wait for the gateway: this one was not sent"))
@@ -316,7 +316,7 @@ impl<C: Carrier> Server<C> {
             if let Some(answer) = answer {
                 return Ok(answer);
             }
-            // A gateway that stops answers early.
+            // A gateway that is stopping replies early.
             let next = Instant::now().max(asked + WAIT_PAUSE);
             if next + Duration::from_secs(1) > until {
                 return Ok(waiting());
@@ -326,7 +326,7 @@ impl<C: Carrier> Server<C> {
     }
 }
 
-/// `answered {..} by Phone`, or `declined by Phone`.
+/// Formats an answer as `answered {..} by Phone`, or `declined by Phone`.
 fn answered(reply: &Value) -> String {
     let by = reply["by"].as_str().map(|by| format!(" by {}", line(by, 100))).unwrap_or_default();
     match &reply["answer"] {
@@ -338,7 +338,7 @@ fn answered(reply: &Value) -> String {
 /// Returns the request of a tool to the gateway: method, path and body.
 ///
 /// # Errors
-/// Arguments that do not go together.
+/// The arguments cannot be combined.
 fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, String, Option<Value>), String> {
     if tool == "ui_ask" {
         if arguments.contains_key("surface") == arguments.contains_key("components") {
@@ -370,12 +370,12 @@ fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, Strin
     }
 }
 
-/// A member that was checked.
+/// A member that has been checked.
 fn text<'a>(arguments: &'a JsonObject, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A key for the call; the gateway carries out all calls with one key once.
+/// Makes an idempotency key for the call: the gateway executes only one of the calls with the same key.
 fn new_key() -> Result<String, String> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|why| format!("the system provides no random numbers: {why}"))?;
@@ -386,7 +386,7 @@ fn strange() -> String {
     "the gateway's reply could not be understood: it is of another version".into()
 }
 
-/// An error for the model.
+/// Formats an error for the model.
 fn explain(error: CallError, tool: &str) -> String {
     match error {
         CallError::Refused { detail, .. } => detail,

@@ -1,7 +1,7 @@
-//! The messages between an editor and the gateway, and what is sent again after a reconnect. One file, because the rule for each kind of
-//! message that may be lost depends on the others. Pure: lines in, lines out; no I/O, no clock, no randomness.
+//! The messages between an editor and the gateway, and which of them are sent again after a reconnect. One file, because the rule for each
+//! kind of message that may be lost depends on the others. Pure: lines in, lines out; no I/O, no clock, no randomness.
 //!
-//! The log is the source of truth. The state here is only what one editor was sent and has not been answered: enough to continue on another
+//! The log is the source of truth. The state here is limited to the unanswered messages of one editor: enough to continue on another
 //! connection.
 
 use std::borrow::Cow;
@@ -12,16 +12,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// Unanswered questions of one gateway; beyond that the oldest is dropped, and the editor's answer to it is forwarded unchanged.
+/// Maximum number of unanswered questions of one gateway; beyond it the oldest is dropped, and the editor's answer to it is forwarded
+/// unchanged.
 const ASKED_MAX: usize = 1024;
-/// Answers of the editor kept in case the gateway did not get them; beyond that the oldest is dropped, and its question asked again if the
-/// answer was lost.
+/// Maximum number of the editor's answers that are stored in case the gateway did not receive them; beyond it the oldest is dropped, and
+/// its question is asked again if the answer was lost.
 const ANSWERED_MAX: usize = 256;
-/// Unanswered requests of an editor; one more is refused.
+/// Maximum number of unanswered requests of an editor; one more is refused.
 const PENDING_MAX: usize = 1024;
 /// The JSON-RPC error of a request that may or may not have been executed.
 const INTERNAL_ERROR: i64 = -32603;
-/// Idempotent requests.
+/// Methods whose requests are idempotent.
 const IDEMPOTENT: &[&str] = &[
     "authenticate",
     "session/attach",
@@ -32,17 +33,17 @@ const IDEMPOTENT: &[&str] = &[
     "session/set_mode",
     "session/set_model",
 ];
-/// Requests whose result puts the editor into a session.
+/// Methods whose result adds the editor to a session.
 const JOIN_METHODS: &[&str] = &["session/attach", "session/load", "session/new", "session/resume"];
 
-/// Output of the proxy.
+/// The output of the proxy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProxyOutput {
     /// Lines for the editor.
     pub(super) editor: VecDeque<String>,
     /// Messages for the gateway.
     pub(super) gateway: VecDeque<String>,
-    /// Sentences for stderr.
+    /// Messages for stderr.
     pub(super) log: Vec<String>,
 }
 
@@ -63,7 +64,7 @@ struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Tells `null` from absent.
+/// Deserializes a value that distinguishes `null` from an absent one.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -86,12 +87,12 @@ struct PlexusMeta {
     key: Option<String>,
     #[serde(default)]
     request_id: Option<String>,
-    /// The questions of a session that are open, by their ids.
+    /// The ids of the open questions of a session.
     #[serde(default)]
     requests: Option<Vec<String>>,
 }
 
-/// The gateway's notification beside ACP, for editors that ask for it: a position in the log.
+/// The gateway's notification beside ACP, for editors that request it: a position in the log.
 #[derive(Default, Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -130,19 +131,19 @@ struct Pending {
     method: String,
     session: Option<String>,
     params: Option<Box<RawValue>>,
-    /// The idempotency key, of a prompt.
+    /// The idempotency key, if the request is a prompt.
     key: Option<String>,
-    /// `true` if the editor cancelled it, of a prompt.
+    /// `true` if the editor cancelled the prompt.
     cancelled: bool,
-    /// The last cursor received, of a request that replays history.
+    /// The last cursor received, if the request replays history.
     replayed_to: Option<String>,
-    /// `true` if it is the editor's `session/new` that joins an existing session.
+    /// `true` if this is the editor's `session/new` that joins an existing session.
     joins: bool,
-    /// The previous state of the session, of a request that joins one.
+    /// The previous state of the session, if the request joins one.
     before: Option<JoinedSession>,
 }
 
-/// A session that the editor is in.
+/// A session that the editor has joined.
 struct JoinedSession {
     /// The method to rejoin the session, and its parameters.
     method: &'static str,
@@ -167,9 +168,9 @@ impl JoinedSession {
 
 /// A question that the editor shows.
 struct ShownRequest {
-    /// The id that the editor knows.
+    /// The id that the editor received.
     id: String,
-    /// The gateway's id, if it is valid for one connection only; `None` if the question is in the log and has a lasting id.
+    /// The gateway's id, if it is valid for one connection only; `None` if the question is in the log and has a permanent id.
     connection_id: Option<String>,
     session: Option<String>,
 }
@@ -177,17 +178,17 @@ struct ShownRequest {
 /// The progress of a reconnect.
 #[derive(Debug, PartialEq, Eq)]
 enum ReplayStage {
-    /// Disconnected.
+    /// There is no connection.
     Disconnected,
     /// `initialize` was sent.
     Hello,
-    /// The editor's sessions are being rejoined: the pending requests, with their sessions.
+    /// The editor's sessions are being rejoined; the map has the pending requests with their sessions.
     Sessions(BTreeMap<String, String>),
     /// All messages are forwarded.
     Ready,
 }
 
-/// The state of the proxy: see the module.
+/// The state of the proxy; see the module documentation.
 pub(super) struct AcpProxy {
     /// A unique prefix of this bridge's ids and keys.
     name: String,
@@ -202,17 +203,17 @@ pub(super) struct AcpProxy {
     /// The editor's `initialize` parameters, once answered.
     initialize_params: Option<Box<RawValue>>,
     sessions: BTreeMap<String, JoinedSession>,
-    /// In the order they were sent.
+    /// The unanswered requests, in the order in which they were sent.
     pending: Vec<Pending>,
     asked: VecDeque<ShownRequest>,
     /// The editor's answers to questions in the log.
     answered: VecDeque<(String, String)>,
-    /// Questions that were cancelled at the editor.
+    /// Questions that were cancelled in the editor.
     retracted: VecDeque<String>,
 }
 
 impl AcpProxy {
-    /// A proxy without a connection. `name` must be unique among bridges.
+    /// Makes a proxy without a connection. `name` must be unique among bridges.
     pub(super) fn new(name: String, join: Option<String>, runtime: Option<String>) -> Self {
         Self {
             name,
@@ -235,9 +236,9 @@ impl AcpProxy {
         self.stage == ReplayStage::Ready
     }
 
-    // === the connection ===
+    // === connection ===
 
-    /// A connection was made.
+    /// Begins a new connection, with the editor's earlier `initialize` if there was one.
     pub(super) fn connected(&mut self, out: &mut ProxyOutput) {
         self.connection += 1;
         match self.initialize_params.clone() {
@@ -250,11 +251,11 @@ impl AcpProxy {
         }
     }
 
-    /// The connection was lost. Queued messages for the gateway were not received.
+    /// Resets the state of the lost connection. The gateway has not received the queued messages.
     pub(super) fn disconnected(&mut self, out: &mut ProxyOutput) {
         out.gateway.clear();
         self.stage = ReplayStage::Disconnected;
-        // Questions that were asked on this connection alone have no receiver any more.
+        // No answer to a question of this connection alone can reach the gateway any more.
         let (connection_id, in_log) =
             self.asked.drain(..).partition(|asked: &ShownRequest| asked.connection_id.is_some());
         self.asked = in_log;
@@ -278,12 +279,12 @@ impl AcpProxy {
         }
     }
 
-    /// The sessions are rejoined: sends unanswered requests again, and forwards everything from now on.
+    /// Sends unanswered requests again after the sessions were rejoined; from then on, all messages are forwarded.
     fn resend_pending(&mut self, out: &mut ProxyOutput) {
         self.stage = ReplayStage::Ready;
         for pending in &self.pending {
             let line = match &pending.replayed_to {
-                // A part of the history was received already.
+                // A part of the history has been received already.
                 Some(cursor) if pending.method != "session/new" => {
                     let params = with_plexus(pending.params.as_deref(), &[("after", json!(cursor))]);
                     request(&pending.id, rejoin_method(&pending.method), params.as_deref())
@@ -292,7 +293,7 @@ impl AcpProxy {
             };
             out.gateway.push_back(line);
             if pending.cancelled {
-                // Cancels by the prompt's own id, so that another client's newer run is not cancelled.
+                // The cancellation names the prompt's own id, so that another client's newer run is not cancelled.
                 let id: &RawValue = &raw(&pending.id);
                 let params = json!({ "requestId": id });
                 out.gateway.push_back(notification("$/cancel_request", &params));
@@ -329,7 +330,7 @@ impl AcpProxy {
         json!(format!("{}.{}", self.name, self.count)).to_string()
     }
 
-    // === the editor ===
+    // === editor ===
 
     /// Handles a line of the editor. Call it only while [`is_ready`](Self::is_ready).
     pub(super) fn editor(&mut self, line: &str, out: &mut ProxyOutput) {
@@ -419,7 +420,7 @@ impl AcpProxy {
                 let key = of.plexus().key.unwrap_or_else(|| format!("{}.{}", self.name, self.count));
                 pending.params = with_plexus(params, &[("key", json!(key))]);
                 pending.key = Some(key);
-                // A client that prompts gets the session's events from then on, even if it did not open the session.
+                // A client that prompts receives the session's events from then on, even if it did not open the session.
                 if let Some(session) = &pending.session
                     && !self.pending.iter().any(|other| other.before.is_some() && other.session == pending.session)
                 {
@@ -463,7 +464,7 @@ impl AcpProxy {
         }
     }
 
-    // === the gateway ===
+    // === gateway ===
 
     /// Handles a message of the gateway.
     pub(super) fn gateway(&mut self, line: &str, out: &mut ProxyOutput) {
@@ -489,7 +490,7 @@ impl AcpProxy {
         let of = MessageHead::of(params);
         let (session, plexus) = (of.session(), of.plexus());
         self.record_cursor(session.as_deref(), plexus.cursor);
-        // A question in the log is named after its request, and its revision if it has changed.
+        // A question in the log has the name of its request, and of its revision if it has changed.
         let name = serde_json::from_str::<String>(id).ok();
         let name = name.as_deref().map(|name| name.split_once('#').map_or(name, |(request, _)| request));
         if plexus.request_id.is_none() || plexus.request_id.as_deref() != name {
@@ -499,7 +500,7 @@ impl AcpProxy {
             return push(&mut self.asked, asked, ASKED_MAX);
         }
         if let Some((_, answer)) = self.answered.iter().rev().find(|(answered, _)| answered == id) {
-            // The editor has answered already; the connection was lost before the gateway got it.
+            // The editor has already answered; the connection was lost before the gateway received the answer.
             out.gateway.push_back(answer.clone());
         } else if !self.asked.iter().any(|asked| asked.id == id) {
             self.retracted.retain(|retracted| retracted != id);
@@ -513,7 +514,7 @@ impl AcpProxy {
             "session/update" => {
                 let of = MessageHead::of(params);
                 self.record_cursor(of.session().as_deref(), of.plexus().cursor);
-                // The editor drew its own prompt when it was typed.
+                // The editor drew its own prompt when the user typed it.
                 if !self.is_own_prompt(params) {
                     out.editor.push_back(one_line(line));
                 }
@@ -525,7 +526,7 @@ impl AcpProxy {
             }
             "$/cancel_request" => {
                 let request = members(params).remove("requestId");
-                // The editor was never asked this question, or has answered it.
+                // The editor never received this question, or has answered it.
                 if let Some(id) = request {
                     self.question_closed(id.get(), out);
                 }
@@ -547,7 +548,7 @@ impl AcpProxy {
         kind == "user_message_chunk" && key.is_some() && self.pending.iter().any(matches)
     }
 
-    /// A question was closed elsewhere.
+    /// Handles a question that another client closed.
     fn question_closed(&mut self, id: &str, out: &mut ProxyOutput) {
         let of = |asked: &ShownRequest| asked.connection_id.as_deref().unwrap_or(&asked.id) == id;
         if let Some(asked) = self.asked.iter().position(of).and_then(|index| self.asked.remove(index)) {
@@ -584,7 +585,7 @@ impl AcpProxy {
         let pending = self.pending.remove(index);
         match (message.result, pending) {
             (Some(result), pending) => self.request_done(pending, result, out),
-            // Then the next `session/new` may join.
+            // The next `session/new` may then join.
             (None, Pending { joins: true, session, .. }) => self.join = session,
             (None, Pending { before: Some(mut before), session: Some(session), replayed_to, .. }) => {
                 before.cursor = replayed_to.or(before.cursor);
@@ -595,7 +596,7 @@ impl AcpProxy {
         out.editor.push_back(one_line(line));
     }
 
-    /// A request of the editor succeeded.
+    /// Handles the success of a request of the editor.
     fn request_done(&mut self, pending: Pending, result: &RawValue, out: &mut ProxyOutput) {
         let method = pending.method.as_str();
         if pending.key.is_some() {
@@ -626,7 +627,7 @@ impl AcpProxy {
         }
     }
 
-    /// Handles the answer to a request of the bridge's own; false if it is none.
+    /// Handles the response to a request of the bridge itself; returns `false` if it is a response to another request.
     fn own_response(&mut self, id: &str, message: &Message<'_>, out: &mut ProxyOutput) -> bool {
         match &mut self.stage {
             ReplayStage::Hello => {
@@ -635,7 +636,7 @@ impl AcpProxy {
                     Some(error) => {
                         let error_message = error_message(error);
                         out.log.push(format!("the gateway does not take the editor back: {error_message}"));
-                        // The gateway will refuse the editor's own requests likewise.
+                        // The gateway will also refuse the editor's own requests.
                         self.resend_pending(out);
                     }
                 }
@@ -661,7 +662,7 @@ impl AcpProxy {
         }
     }
 
-    /// The editor has rejoined a session.
+    /// Updates a session that the editor has rejoined.
     fn rejoined(&mut self, session: &str, result: Option<&RawValue>, out: &mut ProxyOutput) {
         let PlexusMeta { cursor, requests, .. } = MessageHead::of(result).plexus();
         if let Some(joined) = self.sessions.get_mut(session)
@@ -672,8 +673,8 @@ impl AcpProxy {
         self.close_others(session, requests, out);
     }
 
-    /// Cancels the questions of a session that are not among the `open` ones. The gateway's state decides, not its messages: those about
-    /// the end of a question may have been lost with a connection.
+    /// Cancels the questions of a session that are not in `open`. The gateway's state counts, not its messages: those about the end of a
+    /// question may have been lost with a connection.
     fn close_others(&mut self, session: &str, open: Option<Vec<String>>, out: &mut ProxyOutput) {
         let Some(open) = open else { return };
         let open: Vec<String> = open.into_iter().map(|id| json!(id).to_string()).collect();
@@ -686,7 +687,7 @@ impl AcpProxy {
         }
     }
 
-    /// A session could not be rejoined. Returns whether another method is tried.
+    /// Handles a session that could not be rejoined. Returns whether another method is tried.
     fn rejoin_failed(&mut self, session: &str, error: &RawValue, out: &mut ProxyOutput) -> bool {
         let error_message = error_message(error);
         // Questions of the session are asked again if they are still open.
@@ -719,7 +720,7 @@ impl AcpProxy {
 
 /// The method to rejoin a session that was joined by `method`.
 fn rejoin_method(method: &str) -> &'static str {
-    // `session/attach` carries the client's role: a watcher stays one.
+    // `session/attach` includes the client's role: a watcher remains one.
     if method == "session/attach" { "session/attach" } else { "session/resume" }
 }
 
@@ -732,12 +733,12 @@ fn push<T>(queue: &mut VecDeque<T>, one: T, limit: usize) {
     }
 }
 
-/// A value as JSON; `null` if it cannot be written.
+/// Serializes a value; `null` if that fails.
 fn value(of: &Value) -> Box<RawValue> {
     to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Validated JSON text.
+/// Makes JSON from text that was validated.
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
@@ -750,7 +751,7 @@ fn object(of: &Members) -> Box<RawValue> {
     to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// The parameters with these members in `_meta.plexus`; everything else unchanged.
+/// The parameters with these members added to `_meta.plexus`; all others are unchanged.
 fn with_plexus(params: Option<&RawValue>, set: &[(&str, Value)]) -> Option<Box<RawValue>> {
     if set.is_empty() {
         return params.map(RawValue::to_owned);
@@ -764,7 +765,7 @@ fn with_plexus(params: Option<&RawValue>, set: &[(&str, Value)]) -> Option<Box<R
     Some(object(&all))
 }
 
-/// Removes line breaks, which JSON has only between tokens.
+/// Removes line breaks, which occur in JSON only between tokens.
 fn one_line(line: &str) -> String {
     if line.bytes().any(|b| matches!(b, b'\r' | b'\n')) { line.replace(['\r', '\n'], " ") } else { line.to_owned() }
 }
@@ -799,7 +800,7 @@ fn error_message(error: &RawValue) -> String {
     error["message"].as_str().unwrap_or("it gave no reason").to_owned()
 }
 
-/// The id of a request that is too long to be parsed, where it stands before `params`.
+/// The id of a request that is too long to be parsed, if it precedes `params`.
 fn id_of_prefix(prefix: &[u8]) -> String {
     let text = String::from_utf8_lossy(prefix);
     let head = text.split("\"params\"").next().unwrap_or_default();

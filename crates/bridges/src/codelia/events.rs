@@ -1,11 +1,11 @@
 //! Translates events of the log into Codelia's. Pure. One file: a table of kinds, and the state between them.
 //!
 //! A Codelia runtime's own events pass byte for byte. All others become events that its terminal UI can draw:
-//! - It draws every `text` and every `reasoning` as a block of its own, so chunks are joined up to the end of a paragraph; the pieces
-//!   joined are the message, byte for byte.
+//! - It draws every `text` and every `reasoning` as a block of its own, so chunks are joined up to the end of a paragraph; the joined
+//!   pieces are the message, byte for byte.
 //! - It does not draw a `final` that repeats the last `text`: the translator sends one to mark the end.
-//! - Prompts of other people come as `hidden_user_message`, as in its history.
-//! - It has no surfaces: one that is shown is a finished call of a tool with its text as the result, and again at the end of a run that
+//! - Prompts of other users are sent as `hidden_user_message`, as in its history.
+//! - It has no surfaces: a surface is drawn as a finished call of a tool with its text as the result, and again at the end of a run that
 //!   changed it.
 //! - It has no event for the gateway's notices. A `tool_call` of a tool `plexus` without an id is drawn as a plain line.
 
@@ -27,26 +27,26 @@ use plexus_protocol::text::clean;
 use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_surfaces::{Change, Followed, SurfaceFollower};
 
-/// Runs remembered as this client's own; an older one's prompt would be shown as another client's.
+/// Maximum number of runs that are known to be this client's own; an older one's prompt would be shown as another client's.
 const OWN_MAX: usize = 256;
-/// Runs whose end is remembered, for late cancels; an older one is reported as not found.
+/// Maximum number of runs whose end is stored, for late cancellations; an older one is reported as not found.
 const ENDS_MAX: usize = 256;
-/// A paragraph of at least this many bytes is sent up to its last sentence.
+/// Length from which a paragraph is sent up to its last sentence, in bytes.
 const SENTENCE_SPLIT_MIN: usize = 800;
-/// Text without a paragraph end (a block of code) is sent in pieces of about this many bytes.
+/// Approximate length of the pieces of a text without a paragraph end (a block of code), in bytes.
 const PIECE_MAX: usize = 32 << 10;
-/// Running tool calls remembered; beyond that the oldest ones are dropped, and their ends shown without details.
+/// Maximum number of running tool calls; beyond it the oldest ones are dropped, and their ends shown without details.
 const TOOLS_MAX: usize = 256;
-/// Longest text that is compared for a diff, in bytes; a longer one is only named.
+/// Maximum length of a text that is compared for a diff, in bytes; a longer one is only named.
 const DIFF_MAX: usize = 256 << 10;
-/// Longest line of a notice: the terminal UI cuts at 160 characters.
+/// Maximum length of a notice's line: the terminal UI truncates at 160 characters.
 const LINE_MAX: usize = 150;
-/// Lines of context in a diff.
+/// Number of context lines in a diff.
 const CONTEXT: usize = 3;
 
-/// Bytes in memory of surfaces that are followed; of one that is larger no change is shown.
+/// Maximum size of the followed surfaces in memory, in bytes; changes of a larger one are not shown.
 const SURFACES_MAX: usize = 8 << 20;
-/// Columns of a surface's text.
+/// Width of a surface's text, in columns.
 const SURFACE_COLUMNS: usize = 76;
 
 /// A message for the terminal UI.
@@ -60,24 +60,24 @@ pub(super) enum UiMessage {
     Log(String),
     /// Another notification: method and params, as JSON.
     Notify { method: &'static str, params: String },
-    /// A question opened.
+    /// A question that was opened.
     RequestOpened(Box<Request>),
-    /// A question was closed.
+    /// A question that was closed.
     RequestResolved(Outcome),
 }
 
 /// The number of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// The place among the events of its run, not given yet.
+    /// The next number among the events of its run.
     Next,
-    /// The entry of a message of a user, not given yet.
+    /// The next number, for the entry of a user's message.
     OfUser,
-    /// The given number.
+    /// The number that was assigned.
     Given(i64),
 }
 
-/// The number of an event that is not of the log, but a notice of the gateway to this client.
+/// The number of an event that is not in the log, but is a notice of the gateway to this client.
 const NOTICE: Number = Number::Given(-1);
 
 /// Text joined from chunks.
@@ -99,7 +99,7 @@ struct Piece {
 /// A running tool call.
 #[derive(Default)]
 struct Tool {
-    /// The name under which it was announced.
+    /// The name under which the call was announced.
     name: String,
     call: ToolCall,
 }
@@ -107,7 +107,7 @@ struct Tool {
 /// The surfaces of the session.
 struct Surfaces {
     follower: SurfaceFollower,
-    /// The entries that changed since they were shown last.
+    /// The entries that changed since they were last shown.
     changed: BTreeSet<String>,
 }
 
@@ -117,7 +117,7 @@ impl Default for Surfaces {
     }
 }
 
-/// Events beyond the protocol's specification that the client says it can use.
+/// Events beyond the protocol's specification that the client supports.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Extras {
     /// Codelia's later events, which its terminal UI draws: the change that a question is about (`permission.*`), the cost of a run
@@ -150,7 +150,7 @@ pub(super) struct EventTranslator {
 }
 
 impl EventTranslator {
-    /// Gives events their numbers, and the made ones their time.
+    /// Assigns numbers to events, and times to generated ones.
     pub(super) fn finish(&mut self, messages: &mut [UiMessage]) {
         for message in messages {
             let UiMessage::Event { run, event, own, number } = message else { continue };
@@ -165,7 +165,7 @@ impl EventTranslator {
         }
     }
 
-    /// Marks a run as made by this client's own prompt, which is not echoed.
+    /// Marks a run as this client's own, so that its prompt is not echoed.
     pub(super) fn mark_own(&mut self, run: &str) {
         if self.mark_own.len() >= OWN_MAX {
             self.mark_own.pop_front();
@@ -178,7 +178,7 @@ impl EventTranslator {
         self.extras = extras;
     }
 
-    /// The final status of a run that was shown.
+    /// The final status of a run that has ended.
     pub(super) fn status_at_end(&self, run: &str) -> Option<&'static str> {
         self.ends.iter().find(|(known, _)| known == run).map(|(_, end)| *end)
     }
@@ -208,7 +208,7 @@ impl EventTranslator {
         self.run.as_deref().map(|run| (run, status))
     }
 
-    /// A notice of the gateway.
+    /// Adds a notice of the gateway.
     pub(super) fn notice(&mut self, text: &str, out: &mut Vec<UiMessage>) {
         if !self.extras.terminal {
             // The specification has a message for a run's status; other notices go to the log.
@@ -224,7 +224,7 @@ impl EventTranslator {
             let mut rest = line;
             while !rest.is_empty() {
                 let limit = rest.char_indices().nth(LINE_MAX).map_or(rest.len(), |(at, _)| at);
-                // Splits between two words, if there are two.
+                // The line is split between two words, if possible.
                 let word = rest[..limit].rfind(' ').map(|at| at + 1).filter(|_| limit < rest.len());
                 let (head, tail) = rest.split_at(word.unwrap_or(limit));
                 private_event(&run, &json!({ "type": "tool_call", "tool": "plexus", "args": head }), out);
@@ -233,7 +233,7 @@ impl EventTranslator {
         }
     }
 
-    /// Translates an event of the log. With `past` it is history, without the interim statuses of runs.
+    /// Translates an event of the log. With `past`, it is history, without the interim statuses of runs.
     pub(super) fn translate(&mut self, envelope: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = envelope.run_id.as_str();
@@ -245,7 +245,7 @@ impl EventTranslator {
             self.pass_on(envelope, past, &mut out);
             return out;
         };
-        // The start of a long run may be before the replayed history.
+        // The start of a long run may precede the replayed history.
         let said =
             matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. } | EntryBody::Tool { .. });
         if past && self.run.is_none() && said {
@@ -260,7 +260,7 @@ impl EventTranslator {
                     let content = text_of(&content);
                     event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
                 } else {
-                    // It has its number, though it is not echoed.
+                    // The prompt has its number, although it is not echoed.
                     self.numbers.next(run, true);
                 }
             }
@@ -338,7 +338,7 @@ impl EventTranslator {
         }
     }
 
-    /// Sends an event without a translation to a client that takes the gateway's own kinds.
+    /// Sends an event without a translation to a client that accepts the gateway's own kinds.
     fn pass_on(&self, envelope: &Envelope, past: bool, out: &mut Vec<UiMessage>) {
         if !past && self.extras.gateway {
             let kind_name = format!("plexus.{}", envelope.kind);
@@ -370,8 +370,8 @@ impl EventTranslator {
         self.tools.clear();
     }
 
-    /// Passes on a message of a runtime of this protocol, unchanged but for the run and the number. Gives it back if the event is
-    /// translated as any other; `None` if nothing more is to do.
+    /// Passes on a message of a runtime of this protocol, unchanged except for the run and the number. Returns the message if the event is
+    /// translated like any other; `None` if it has been handled.
     fn verbatim(
         &mut self,
         run: &str,
@@ -412,7 +412,7 @@ impl EventTranslator {
                 None
             }
             "run.status" if native.is_status_with_more() => {
-                // The last status of a run comes with its end.
+                // The last status of a run is sent with its end.
                 let goes_on = native.text("status").is_some_and(|word| word == "running" || word == "awaiting_ui");
                 if !goes_on {
                     return Some(Some(native));
@@ -466,7 +466,7 @@ impl EventTranslator {
             event(run, &call_event, out);
         }
         if tool.call.is_finished() {
-            // The protocol has two outcomes: a call without an end is neither, and its text says so.
+            // The protocol has two outcomes: a call without an end has neither, and its text states that.
             let failed = tool.call.members().get("status").is_some_and(|status| status == "failed");
             let result = tool.call.reason().map_or_else(|| tool.result(failed), str::to_owned);
             let name = if tool.name.is_empty() { "tool" } else { tool.name.as_str() };
@@ -569,7 +569,7 @@ impl EventTranslator {
             Some("error") => "error",
             _ => "completed",
         };
-        // A cancelled or failed run has no `final`; nor has one that never started.
+        // A cancelled or failed run has no `final`; neither has one that never started.
         if end == "completed" && current && !self.finished {
             event(run, &json!({ "type": "final", "content": self.last }), out);
         }
@@ -588,7 +588,7 @@ impl EventTranslator {
             self.last.clear();
             self.awaiting = false;
         } else if let Some((run, now)) = self.current_run() {
-            // The terminal UI takes any end for the end of the run that it shows.
+            // The terminal UI interprets any end as the end of the run that it shows.
             out.push(status(run, now, None));
         }
     }
@@ -646,12 +646,12 @@ impl Tool {
         })
     }
 
-    /// The first file that it changes.
+    /// The first file that the call changes.
     fn path(&self) -> Option<&str> {
         self.diffs().next().map(|(path, ..)| path)
     }
 
-    /// The text content, else its raw output.
+    /// The text content, or else the raw output.
     fn output(&self) -> String {
         let mut output = String::new();
         for content in self.call.content() {
@@ -703,7 +703,7 @@ impl Tool {
         if output.is_empty() && !failed { "(no output)".into() } else { output }
     }
 
-    /// All changes as one unified diff, and whether some were too long to compare.
+    /// Joins all changes into one unified diff; also returns whether some were too long to compare.
     fn diff(&self) -> (String, bool) {
         let (mut all, mut truncated) = (String::new(), false);
         for (path, old, new) in self.diffs() {
@@ -717,7 +717,7 @@ impl Tool {
     }
 }
 
-/// A unified diff with one hunk: from the first line that differs to the last.
+/// Makes a unified diff with one hunk: from the first line that differs to the last.
 pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -754,7 +754,7 @@ fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
     out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), own: None, number });
 }
 
-/// Sends an agent event for this client alone.
+/// Sends an agent event to this client alone.
 pub(super) fn private_event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
     out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), own: None, number: NOTICE });
 }
@@ -763,13 +763,13 @@ fn status(run: &str, status: &'static str, message: Option<String>) -> UiMessage
     UiMessage::Status { run: run.to_owned(), status, message, more: Members::new() }
 }
 
-/// The message of a runtime of this protocol that an event came in. An error about a message comes before that message.
+/// The message of a runtime of this protocol that contained an event. An error about a message precedes that message.
 fn own_message(envelope: &Envelope) -> Option<RuntimeNotification> {
     let native = envelope.native.as_deref().filter(|_| envelope.dialect == "codelia" && envelope.kind != "error")?;
     RuntimeNotification::read(native.get().as_bytes())
 }
 
-/// The text of a content block; what is none is named.
+/// The text of a content block; other content is named.
 fn text_of(content: &Content) -> String {
     let block = match content {
         Content::Text(text) => return text.clone(),

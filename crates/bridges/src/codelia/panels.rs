@@ -1,8 +1,8 @@
 //! Shows questions as the terminal UI's panels: one at a time, in log order. Pure.
 //!
 //! Codelia's terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a
-//! panel. So the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by
-//! a note in a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place,
+//! panel. So the next question waits until the previous one is answered, and a panel whose question was answered elsewhere is replaced by a
+//! note in a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place,
 //! since a key meant to close the note must not allow anything.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use plexus_protocol::{Answer, Choice, Offer, Request, RequestId, RequestType, Ri
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Answers under way that are remembered; the end of an older one is shown as another client's decision.
+/// Maximum number of pending answers; the end of an older one is shown as another client's decision.
 const ANSWERED_MAX: usize = 64;
 /// The heading in the panel above the remembered options, which are shown in full.
 const REMEMBER: &str = "Remember (don't ask again):";
@@ -36,11 +36,11 @@ pub(super) struct Panels {
 enum Panel {
     Confirm,
     Prompt,
-    /// One of the items.
+    /// A choice of one of the items.
     Pick,
-    /// One of the options, where yes and no are not enough.
+    /// A choice of one of the options, where yes and no are not enough.
     Options,
-    /// Deny, or leave it to the user's computer: this device may not allow it.
+    /// A choice between denying and leaving the request to the user's computer: this device may not allow it.
     TooRisky,
 }
 
@@ -54,7 +54,7 @@ impl Panel {
     }
 }
 
-/// The content of the terminal UI.
+/// The panel on the screen of the terminal UI.
 #[derive(Debug)]
 enum ShownPanel {
     Question(Box<Request>, Panel),
@@ -62,16 +62,16 @@ enum ShownPanel {
     Note(String),
 }
 
-/// An action that follows from a call.
+/// An action that results from a call.
 #[derive(Debug)]
 pub(super) enum PanelAction {
-    /// Ask the terminal UI: id, method, params.
+    /// Asks the terminal UI: id, method, params.
     Ask(String, &'static str, Value),
-    /// Answer the request at the gateway.
+    /// Answers the request at the gateway.
     Answer(RequestId, Box<Answer>),
-    /// Show a notice.
+    /// Shows a notice.
     Notice(String),
-    /// Show this text in full, before a panel that is too small for it.
+    /// Shows this text in full, before a panel that is too small for it.
     Show(String),
 }
 
@@ -102,12 +102,12 @@ impl PanelQueue {
         self.own_dialect = own;
     }
 
-    /// Forgets the questions of a session that is no longer followed; the shown one can still be answered.
+    /// Drops the questions of a session that is no longer followed; the displayed one can still be answered.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
     }
 
-    /// A question was opened. `live`: the history is replayed, so it may be shown.
+    /// Adds a question. With `live`, the history has been replayed, so that the question may be shown.
     pub(super) fn opened(&mut self, request: Box<Request>, live: bool, actions: &mut Vec<PanelAction>) {
         let id = request.request_id.as_str();
         if let Some(queued) = self.waiting.iter_mut().find(|queued| queued.request_id.as_str() == id) {
@@ -153,7 +153,7 @@ impl PanelQueue {
                 Panel::Prompt => self.panels.supports_prompt,
                 Panel::Pick | Panel::Options => self.panels.supports_pick,
             };
-            // A question without a panel (a form, say) is still mentioned.
+            // A question without a panel (such as a form) is still mentioned.
             let none = match panel {
                 Panel::Options => request.options.is_empty(),
                 Panel::TooRisky => !can_decline(&request),
@@ -188,7 +188,7 @@ impl PanelQueue {
         }
     }
 
-    /// A question was closed.
+    /// Closes a question.
     pub(super) fn resolved(&mut self, resolved: &Outcome, live: bool, actions: &mut Vec<PanelAction>) {
         let id = resolved.request_id.as_str();
         if let Some(at) = self.waiting.iter().position(|request| request.request_id.as_str() == id) {
@@ -205,7 +205,7 @@ impl PanelQueue {
         let (text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
         actions.push(PanelAction::Notice(text.clone()));
         if !self.panels.replaces {
-            // The protocol takes no question back: a late answer to it decides nothing.
+            // The protocol cannot withdraw a question: a late answer to it has no effect.
             self.shown = None;
             return if live {
                 self.next(actions)
@@ -218,7 +218,7 @@ impl PanelQueue {
         self.show_note(heading, &text, panel, actions);
     }
 
-    /// Replaces the shown panel by a note: any key closes it without effect.
+    /// Replaces the displayed panel by a note: any key closes it without effect.
     fn show_note(&mut self, heading: &str, text: &str, panel: Panel, actions: &mut Vec<PanelAction>) {
         self.notes += 1;
         let id = format!("plexus_word_{}", self.notes);
@@ -249,7 +249,7 @@ impl PanelQueue {
         }
     }
 
-    /// The terminal UI answered a question.
+    /// Handles the terminal UI's answer to a question.
     pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
@@ -274,7 +274,7 @@ impl PanelQueue {
                 }
             }
             Some(ShownPanel::Note(note)) if note == id => {}
-            // An answer to a replaced panel decides nothing.
+            // An answer to a replaced panel has no effect.
             other => {
                 self.shown = other;
                 return;
@@ -283,7 +283,7 @@ impl PanelQueue {
         self.next(actions);
     }
 
-    /// The terminal UI could not show a question: it is left to other clients, and the next one may be shown.
+    /// Drops a question that the terminal UI could not show: it is left to other clients, and the next one may be shown.
     pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, _)) if panel_id(&request) == id => {
@@ -301,12 +301,12 @@ impl PanelQueue {
         self.next(actions);
     }
 
-    /// The gateway accepted the answer.
+    /// Removes an answer that the gateway accepted.
     pub(super) fn taken(&mut self, id: &str) {
         self.answered.retain(|request| request.request_id.as_str() != id);
     }
 
-    /// The gateway refused the answer; `closed` if the question is closed.
+    /// Reports an answer that the gateway refused; with `closed`, the question is closed.
     pub(super) fn refused(&mut self, id: &str, why: &str, closed: bool, actions: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
@@ -317,7 +317,7 @@ impl PanelQueue {
         }
     }
 
-    /// The id of the shown question or note.
+    /// The id of the displayed question or note.
     #[cfg(test)]
     pub(super) fn shown_id(&self) -> Option<&str> {
         match &self.shown {
@@ -328,7 +328,7 @@ impl PanelQueue {
     }
 }
 
-/// The id of a question for the terminal UI: an answer to an earlier form of a changed question fits no other.
+/// The id of a question in the terminal UI: an answer to an earlier form of a changed question matches no other.
 fn panel_id(request: &Request) -> String {
     ui_protocol::request_name(request.request_id.as_str(), request.revision)
 }
@@ -363,7 +363,7 @@ fn can_decline(request: &Request) -> bool {
     matches!(request.kind, RequestType::Prompt | RequestType::Pick) || rejection(request).is_some()
 }
 
-/// The option for "always", if there is exactly one (the panel could not tell several apart) and this device may choose it.
+/// The option for "always", if there is exactly one (the panel could not distinguish several) and this device may choose it.
 fn allow_always(request: &Request, limit: Option<Risk>) -> Option<&Offer> {
     single_option(request, Choice::AllowAlways).filter(|_| limit.is_none_or(|limit| limit == Risk::Danger))
 }
@@ -421,7 +421,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
             };
             json!({
                 "title": request.title, "message": message,
-                // It is used for "always", too.
+                // The label also applies to "always".
                 "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), AnswerRole::AllowOnce) },
                 "cancel_label": label(rejection(request), AnswerRole::Deny),
                 "danger_level": if request.danger || !request.warnings.is_empty() { "danger" } else { "normal" },
@@ -453,7 +453,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
 /// The answer to a request; `None` if the request is left to the user's computer.
 ///
 /// # Errors
-/// A message why the result is not an answer.
+/// The reason why the result is not an answer.
 fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) -> Result<Option<Answer>, String> {
     let mut answer = Answer::default();
     if !request.digest.is_empty() {
@@ -465,7 +465,7 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
     };
     let text = |name: &str| result[name].as_str().map(str::to_owned);
     let no_answer = |form: &str| Err(format!("your answer was not accepted: the result must be {form}"));
-    // A cancel denies every type of question.
+    // A cancellation denies every type of question.
     match panel {
         _ if result.is_null() => {}
         Panel::Confirm | Panel::TooRisky if !result["ok"].is_boolean() => return no_answer("{\"ok\": true or false}"),
@@ -494,7 +494,7 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
             if yes {
-                // "Remember" counts only where it was offered.
+                // "Remember" has an effect only where it was offered.
                 let offer =
                     allow_always(request, limit).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
                 let offer = offer.ok_or_else(|| "this request cannot be allowed with a plain yes".to_owned())?;

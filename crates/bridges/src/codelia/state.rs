@@ -1,4 +1,4 @@
-//! The state between the terminal UI and the gateway, and what follows from each message. Pure: it returns actions.
+//! The state between the terminal UI and the gateway, and the actions that result from each message. Pure.
 
 mod calls;
 
@@ -20,20 +20,20 @@ use plexus_client::{ClientEvent, Error};
 const VERSION: &str = "0";
 /// The dialect of runtimes of this protocol.
 const OWN_DIALECT: &str = "codelia";
-/// Events of history shown, unless the terminal UI asks for fewer; its own default.
+/// Maximum number of events of history, unless the terminal UI requests fewer; its own default.
 const PAST_MAX: usize = 1500;
-/// Runs of history shown when the terminal UI asks for some; its own default.
+/// Maximum number of runs of history, unless the terminal UI requests fewer; its own default.
 const RUNS_MAX: usize = 20;
-/// Sessions in a list, unless the terminal UI asks for fewer; its own default.
+/// Maximum number of sessions in a list, unless the terminal UI requests fewer; its own default.
 const LIST_MAX: usize = 50;
 
-/// The run does not exist.
+/// The error code of a run that does not exist.
 const RUN_NOT_FOUND: i64 = -32002;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
-/// The terminal UI's user cancelled.
+/// The error code of a cancellation by the terminal UI's user.
 const USER_CANCELLED: i64 = -32003;
-/// The only session of the runtime exists already.
+/// The error code of a second session in a runtime that supports only one.
 const ONE_SESSION: i64 = plexus_protocol::codes::ONE_SESSION;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
@@ -41,13 +41,13 @@ const INTERNAL: i64 = -32603;
 /// An action for the bridge.
 #[derive(Debug)]
 pub(super) enum BridgeAction {
-    /// Write a line to the terminal UI, without its line feed.
+    /// Writes a line to the terminal UI, without its line feed.
     Send(String),
-    /// Follow this session instead of the previous one, from its latest runs and events on.
+    /// Follows this session instead of the previous one, from its latest runs and events on.
     Follow { session: String, runs: usize, events: usize },
-    /// Write a line to the log.
+    /// Writes a line to the log.
     Log(String),
-    /// Call the gateway and return the outcome with `purpose`. `retry`: it may be sent twice.
+    /// Calls the gateway and returns the outcome with `purpose`. With `retry`, the call may be sent twice.
     Call { purpose: Box<CallPurpose>, method: String, params: Value, retry: bool },
 }
 
@@ -58,10 +58,10 @@ struct Session {
     runtime: String,
 }
 
-/// The history while it is replayed.
+/// The history while it is being replayed.
 struct HistoryReplay {
     messages: VecDeque<UiMessage>,
-    /// The terminal UI's `session.history` that waits for it.
+    /// The id of the terminal UI's `session.history` that waits for the end.
     id: Option<Value>,
     events: usize,
     event_limit: usize,
@@ -69,16 +69,16 @@ struct HistoryReplay {
     truncated: bool,
 }
 
-/// The command line of the bridge, resolved.
+/// The arguments of the bridge, resolved.
 pub(super) struct BridgeTarget {
     /// Session, runtime and dialect.
     pub(super) session: Option<(String, String, String)>,
     /// The runtime of new sessions.
     pub(super) runtime: Option<String>,
-    /// The capabilities of the runtime that will be used, as far as known; these are offered.
+    /// The capabilities of the runtime that will be used, as far as known; the bridge offers these.
     pub(super) capabilities: Option<Capabilities>,
     pub(super) cwd: String,
-    /// Shown once the terminal UI has sent `initialize`.
+    /// A notice to show once the terminal UI has sent `initialize`.
     pub(super) notice: Option<String>,
     /// A unique prefix of idempotency keys.
     pub(super) key: String,
@@ -92,7 +92,7 @@ pub(super) struct BridgeState {
     past: Option<HistoryReplay>,
     /// `run.start`s that wait until the history is replayed.
     delayed_starts: Vec<PendingRunStart>,
-    /// `run.start`s that the gateway has not answered.
+    /// The number of `run.start`s that the gateway has not answered.
     starting: usize,
     /// The number of `run.start`s sent.
     started: u64,
@@ -145,7 +145,7 @@ impl BridgeState {
         }
     }
 
-    /// Returns whether events may be taken: not before a `run.start` is answered, so that its run is known to be this client's.
+    /// Returns whether events may be handled: not before a `run.start` is answered, so that its run is known to be this client's.
     pub(super) fn can_take_events(&self) -> bool {
         self.starting == 0
     }
@@ -155,9 +155,9 @@ impl BridgeState {
         self.panel_queue.shown_id()
     }
 
-    // === the terminal UI says something ===
+    // === messages of the terminal UI ===
 
-    /// Handles a line of the terminal UI. An invalid message gets no reply, as with its own runtime.
+    /// Handles a line of the terminal UI. An invalid message gets no reply, as from its own runtime.
     pub(super) fn line(&mut self, line: &str, out: &mut Vec<BridgeAction>) {
         let Ok(FromUi { id, method, params, result, error }) = serde_json::from_str::<FromUi<'_>>(line) else { return };
         let Some(method) = method else {
@@ -171,7 +171,7 @@ impl BridgeState {
                         &mut actions,
                     );
                 }
-                // A denial for every type of question.
+                // The error denies every type of question.
                 (Some(error), _) if error["code"] == USER_CANCELLED => {
                     self.panel_queue.on_answer(&id, &Value::Null, &mut actions)
                 }
@@ -193,7 +193,7 @@ impl BridgeState {
         let params = params.filter(Value::is_object).unwrap_or_else(|| json!({}));
         match id {
             Some(id) => self.request(id, &method, params, out),
-            // The only notification; only a runtime of this protocol uses it.
+            // The only notification is used only by a runtime of this protocol.
             None if method == "ui.context.update" => {
                 if let Some(session) = self.session.as_ref().filter(|session| session.dialect == OWN_DIALECT) {
                     let params = in_session(params, &session.id);
@@ -349,7 +349,7 @@ impl BridgeState {
             Some(session) => {
                 self.starting += 1;
                 self.started += 1;
-                // With its key a prompt is run once, however often it is sent.
+                // With this key, a prompt is run once, however often it is sent.
                 let key = format!("codelia-{}-{}", self.target.key, self.started);
                 let mut params =
                     json!({ "session_id": session.id, "input": start.params["input"], "idempotency_key": key });
@@ -436,7 +436,7 @@ impl BridgeState {
         out.push(BridgeAction::Follow { session: id, runs, events: event_limit });
     }
 
-    // === the gateway says something ===
+    // === messages of the gateway ===
 
     /// Handles an event of the followed session.
     pub(super) fn on_event(&mut self, event: ClientEvent, out: &mut Vec<BridgeAction>) {
@@ -492,7 +492,7 @@ impl BridgeState {
         }
     }
 
-    /// Some events are lost: `hello` has the current state.
+    /// Updates the state from `hello` after events were lost.
     fn resync(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
         self.notice(
             &format!("some events are missing here ({resume}): `plexus export` has everything that is stored"),
@@ -518,7 +518,7 @@ impl BridgeState {
         self.perform_panel_actions(actions, out);
     }
 
-    /// The session cannot be followed any more.
+    /// Reports that the session can no longer be followed.
     pub(super) fn lost(&mut self, why: &str, out: &mut Vec<BridgeAction>) {
         let session = self.session.take();
         if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
@@ -534,11 +534,12 @@ impl BridgeState {
         }
     }
 
-    /// The history is replayed.
+    /// Ends the replay of the history.
     fn finish_history(&mut self, out: &mut Vec<BridgeAction>) {
         let Some(mut past) = self.past.take() else { return self.history_done(out) };
         let run = self.translator.current_run().map(|(run, status)| (run.to_owned(), status));
-        // Codelia's terminal UI is shown the part of an unfinished message; for others the rest of it would change the numbers of what follows.
+        // Codelia's terminal UI gets the available part of an unfinished message; for others, the rest of it would change the numbers of
+        // the following events.
         let mut rest = Vec::new();
         if self.extras.terminal {
             self.translator.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
@@ -603,7 +604,7 @@ impl BridgeState {
                     out.push(BridgeAction::Send(message.to_string()));
                 }
                 PanelAction::Answer(request, answer) => {
-                    // After a lost connection it is sent again with the same key.
+                    // After a lost connection the answer is sent again with the same key.
                     let key = format!("codelia-{}-{request}", self.target.key);
                     let params = json!(AnswerParams { request_id: &request, idempotency_key: key, answer: &answer });
                     let purpose = CallPurpose::Answer { request: request.to_string() };
@@ -689,7 +690,7 @@ impl HistoryReplay {
         }
     }
 
-    /// Drops all but the requested runs; returns the numbers of runs and events left, and whether some were dropped.
+    /// Drops all but the requested runs; returns the remaining numbers of runs and events, and whether some were dropped.
     fn limit_runs(&mut self) -> (usize, usize, bool) {
         loop {
             let mut runs: Vec<&str> = Vec::new();
@@ -726,7 +727,7 @@ fn in_session(mut params: Value, session: &str) -> Value {
 }
 
 fn notification(method: &str, params: &Members) -> BridgeAction {
-    // Plain JSON, which always can be written.
+    // Plain JSON can always be serialized.
     let params = serde_json::to_string(params).unwrap_or_default();
     BridgeAction::Send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
 }

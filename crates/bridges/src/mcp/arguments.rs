@@ -1,17 +1,17 @@
-//! Arguments of a model for a tool: checked against the tool's fields, with what models often get wrong put right.
+//! Arguments of a model for a tool: checked against the tool's fields, with frequent mistakes of models corrected.
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use super::tools::{Field, FieldKind, TOOLS, ToolText, WAIT_MAX};
 
-/// Longest name of a surface, in bytes.
+/// Maximum length of a surface's name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// The tool's arguments, each of its kind; those that are null are left out.
+/// Checks the tool's arguments, each by its kind; null ones are left out.
 ///
 /// # Errors
-/// What to do, for the model.
+/// An instruction for the model.
 pub(super) fn check(tool: &ToolText, arguments: Option<JsonObject>) -> Result<JsonObject, String> {
     let mut checked = JsonObject::new();
     for (name, value) in arguments.unwrap_or_default() {
@@ -30,20 +30,20 @@ pub(super) fn check(tool: &ToolText, arguments: Option<JsonObject>) -> Result<Js
     }
 }
 
-/// The tool of that name.
+/// The tool with this name.
 pub(super) fn tool(name: &str) -> Option<&'static ToolText> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The beginning of a name that a model made up.
+/// The beginning of a name that a model invented.
 fn shown(name: &str) -> String {
     plexus_protocol::text::line(name, NAME_MAX)
 }
 
-/// The value, if it is of the field's kind.
+/// Returns the value, if it has the field's kind.
 ///
 /// # Errors
-/// What it must be.
+/// A description of the valid values.
 fn of_kind(field: &Field, value: Value) -> Result<Value, String> {
     match (field.kind, unpacked(field.kind, value)) {
         (FieldKind::Surface, Value::String(name)) if is_name(&name, b"_.-") && name.len() <= NAME_MAX => {
@@ -71,7 +71,7 @@ fn of_kind(field: &Field, value: Value) -> Result<Value, String> {
     }
 }
 
-/// Models write JSON in a string where they should write JSON, and one item where they should write a list.
+/// Unpacks JSON that a model wrote as a string, and makes a list from a single item.
 fn unpacked(kind: FieldKind, value: Value) -> Value {
     let value = match (kind, value) {
         (FieldKind::Surface | FieldKind::Id | FieldKind::Text, value) => return value,
@@ -107,13 +107,13 @@ fn needed(kind: FieldKind) -> String {
     }
 }
 
-/// Returns whether it is a segment of a path that needs no escapes; `.` and `..` would name another path.
+/// Returns whether a name is a segment of a path that needs no escapes; `.` and `..` would name another path.
 fn is_name(name: &str, others: &[u8]) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
     !name.is_empty() && name.len() <= 2 * NAME_MAX && name.bytes().all(fits) && !matches!(name, "." | "..")
 }
 
-/// Whole numbers that models write as `5.0`.
+/// Parses a whole number, which models may write as `5.0`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Calls of the gateway, which may be restarting: each is repeated, under one key, until it is answered or its time is over.
+//! Calls of the gateway, which may be restarting: each is repeated, with one key, until it gets a reply or its time is over.
 
 use std::future::Future;
 use std::io::Read as _;
@@ -18,66 +18,67 @@ use tokio::time::Instant;
 
 use super::McpOptions;
 
-/// The folder of the tokens, in the state folder: a file for each session.
+/// The folder of the tokens in the state folder, with a file for each session.
 const TOKENS: &str = "ui";
-/// Longest token, in bytes.
+/// Maximum length of a token, in bytes.
 const TOKEN_MAX: u64 = 4 << 10;
-/// The longest pause before a call is repeated: a gateway that is back is used soon.
+/// The maximum pause before a call is repeated, so that a restarted gateway is used soon.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Longest text of an error for the model, in characters.
+/// Maximum length of an error for the model, in characters.
 const DETAIL_MAX: usize = 1000;
 
-/// Finds the URL of the gateway that runs now, or says why there is none; called before each connection, since a restarted gateway may
-/// listen elsewhere. It must make sure that the program at that URL is the gateway, because the session's token is sent to it.
+/// A function that finds the URL of the running gateway, or returns the reason why there is none; it is called before each connection,
+/// since a restarted gateway may listen elsewhere. It must make sure that the program at that URL is the gateway, because the session's
+/// token is sent to it.
 pub type FindGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
 
 /// The reason why a call failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The gateway refused it, or the token could not be read.
+    /// The gateway refused the call, or the token could not be read.
     Refused {
         /// The reason and the fix.
         detail: String,
         /// The surface's revision, if the call expected another one.
         stale: Option<u64>,
     },
-    /// There was no answer in time.
+    /// There was no reply in time.
     TimedOut {
         /// The last reason.
         why: String,
-        /// `true` if the gateway may have carried it out.
+        /// `true` if the gateway may have executed the call.
         was_sent: bool,
     },
-    /// The agent is gone.
+    /// The agent has exited.
     AgentGone,
 }
 
 impl CallError {
-    /// The refusal that a problem of the gateway is; `status` is that of its response.
+    /// Makes a refusal from a problem of the gateway; `status` is that of its response.
     fn refused(status: u16, problem: &Value) -> Self {
         let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
         Self::Refused { detail: detail(status, problem), stale }
     }
 }
 
-/// A call: what is sent, and for how long it is tried.
+/// A call: its request, and the time that it is retried.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayCall<'a> {
     /// `GET`, `POST`, `PATCH` or `DELETE`.
     pub method: &'a str,
-    /// The path below the session's, with its query.
+    /// The path below the session's path, with its query.
     pub path: &'a str,
     /// The body.
     pub body: Option<&'a Value>,
     /// The idempotency key.
     pub key: Option<&'a str>,
-    /// The time by which it has to be answered.
+    /// The time by which the gateway has to reply.
     pub deadline: Instant,
 }
 
 /// The transport of the tools' calls to the gateway, for one session.
 pub trait Carrier: Send + Sync + 'static {
-    /// Calls; returns the body of the response.
+    /// Makes a call; returns the body of the response.
     ///
     /// # Errors
     /// [`CallError`].
@@ -89,7 +90,7 @@ pub(super) struct Gateway {
     client: Client,
     session: SessionId,
     agent_gone: watch::Receiver<bool>,
-    /// Time that a refused token, and a session that is not open, is tried again.
+    /// The time that a call is retried with a refused token, or for a session that is not open.
     token_grace: Duration,
 }
 
@@ -101,7 +102,7 @@ impl Gateway {
             let (file, find) = (Arc::clone(&file), Arc::clone(&find));
             Box::pin(async move {
                 let url = find().await.map_err(Error::Unreached)?;
-                // Read each time: a gateway that restarts may have written another one.
+                // The token is read each time: a restarted gateway may have written another one.
                 let token = token(&file).map_err(Error::Refused)?;
                 Ok(Address { url, token, program: Some("plexus mcp".into()) })
             })
@@ -111,7 +112,7 @@ impl Gateway {
 }
 
 impl Carrier for Gateway {
-    /// Calls until there is an answer.
+    /// Repeats a call until there is a reply.
     async fn call(&self, call: GatewayCall<'_>) -> Result<Value, CallError> {
         let path = format!("/v1/sessions/{}{}", self.session, call.path);
         let mut backoff = Backoff::default();
@@ -125,8 +126,8 @@ impl Carrier for Gateway {
                     let silent = || "it does not respond".to_owned();
                     return Err(CallError::TimedOut { why: if why.is_empty() { silent() } else { why }, was_sent: true });
                 }
-                // What was sent is worth an answer: the agent may have written its last calls and closed stdin. The deadline of the
-                // service's end limits it.
+                // A call that was sent still waits for its reply: the agent may have written its last calls and closed stdin. The deadline
+                // of the service's end limits the wait.
                 _ = agent_gone.wait_for(|gone| *gone), if call.method == "GET" => return Err(CallError::AgentGone),
             };
             let mut pause = backoff.pause().min(PAUSE_MAX);
@@ -136,14 +137,14 @@ impl Carrier for Gateway {
                     (401, _) => {
                         Some("the gateway does not accept this session's token: the session may have ended".into())
                     }
-                    // A refusal that waiting does not help against says no time.
+                    // A refusal that waiting cannot resolve specifies no time.
                     (429, Some(after)) => {
                         why = detail(reply.status, &reply.json());
                         pause = after.max(pause);
                         None
                     }
                     (409, _) if reply.json()["code"] == "runtime_gone" => Some(detail(reply.status, &reply.json())),
-                    // It starts or stops.
+                    // The gateway is starting or stopping.
                     (502..=504, _) => {
                         why = detail(reply.status, &reply.json());
                         None
@@ -185,7 +186,7 @@ fn detail(status: u16, problem: &Value) -> String {
 /// Reads the session's token.
 ///
 /// # Errors
-/// The reason and the fix: there is no file, or others could have read it or put it there.
+/// The reason and the fix: the file does not exist, or other users could have read or written it.
 fn token(file: &Path) -> Result<String, String> {
     let shown = file.display();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

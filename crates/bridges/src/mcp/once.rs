@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use super::stdio::{Unread, read_message};
 use super::{CallTimes, Carrier, Server};
 
-/// Messages of the server for one request that wait to be looked at: progress is not sent on.
+/// Maximum number of the server's messages for one request that are queued for inspection: progress is not forwarded.
 const REPLIES_QUEUED: usize = 4;
 
-/// Answers one message of an agent; `None` if it has no answer (a notification). Cancelling it cancels the call.
+/// Handles one message of an agent; `None` if it has no reply (a notification). Cancelling it cancels the call.
 pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
     let error = |id, error: ErrorData| serde_json::to_vec(&ServerJsonRpcMessage::error(error, id)).ok();
     let request = match read_message(message) {
@@ -35,7 +35,7 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
     let server = Server::new(carrier, CallTimes::default());
     let serve = async {
         if begins {
-            // It waits for the next message of the agent, which comes to another server.
+            // The server waits for the agent's next message, which another server gets.
             drop(serve_server(server, transport).await);
         } else {
             drop(serve_directly(server, transport, None).waiting().await);
@@ -60,7 +60,7 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The connection of a server that gets one message.
+/// The connection of a server that receives one message.
 struct Once {
     message: Option<ClientJsonRpcMessage>,
     replies: mpsc::Sender<ServerJsonRpcMessage>,
@@ -72,7 +72,7 @@ impl Transport<RoleServer> for Once {
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
         let replies = self.replies.clone();
         async move {
-            // Nobody listens any more: the request was cancelled.
+            // The receiver is closed if the request was cancelled.
             let _ = replies.send(message).await;
             Ok(())
         }
@@ -82,7 +82,7 @@ impl Transport<RoleServer> for Once {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         match self.message.take() {
             Some(message) => Some(message),
-            // The end of the connection would end the call too.
+            // The end of the connection would also end the call.
             None => std::future::pending().await,
         }
     }

@@ -1,22 +1,22 @@
-//! Calls for one surface are carried out in the order in which they came; calls for others do not wait for them.
+//! Queues that execute the calls for one surface in the order of their arrival; calls for different surfaces do not wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// A queue for each surface that has calls.
+/// The queues of the surfaces that have calls.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     surfaces: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Queues {
-    /// Waits until all calls for the surface that came earlier are done. The place in the queue is taken when this is first polled.
+    /// Waits until all earlier calls for the surface have completed. The place in the queue is taken when this is first polled.
     pub(super) async fn enter(&self, surface: &str) -> OwnedMutexGuard<()> {
         let queue = {
             let mut surfaces = self.surfaces.lock().unwrap_or_else(PoisonError::into_inner);
-            // Queues that nobody is in are removed: there are no more than calls.
+            // Unused queues are removed, so that there are no more queues than calls.
             surfaces.retain(|_, queue| queue.strong_count() > 0);
             match surfaces.get(surface).and_then(Weak::upgrade) {
                 Some(queue) => queue,

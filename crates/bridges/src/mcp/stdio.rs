@@ -1,5 +1,5 @@
-//! The transport: a JSON-RPC message per line. The library's own reads a line of any length that fits into its limit and leaves a longer
-//! one without a reply, so that an agent would wait for its own timeout.
+//! The transport: one JSON-RPC message per line. The library's own transport reads lines up to its limit and gives a longer one no reply,
+//! so that an agent would wait for its own timeout.
 
 use std::future::Future;
 use std::io::Write as _;
@@ -14,13 +14,13 @@ use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 
-/// Longest message of an agent, in bytes. A longer one is answered with an error.
+/// Maximum length of an agent's message, in bytes. A longer one is answered with an error.
 pub(super) const LINE_MAX: usize = 8 << 20;
-/// Bytes kept of the beginning and of the end of a longer message, to find its id.
+/// Number of bytes stored of the beginning and of the end of a longer message, to find its id.
 const KEPT: usize = 1 << 10;
-/// Lines read ahead. Each may be [`LINE_MAX`] long.
+/// Maximum number of lines read ahead. Each may be [`LINE_MAX`] long.
 const LINES_QUEUED: usize = 1;
-/// Messages that wait for an agent that does not read; at this many its own are not read either.
+/// Maximum number of messages queued for an agent that does not read; at this many its own are not read either.
 const MESSAGES_QUEUED: usize = 64;
 
 /// A line of the agent.
@@ -31,19 +31,19 @@ pub(super) enum AgentLine {
     TooLong(Vec<u8>, Vec<u8>),
 }
 
-/// stdin and stdout.
+/// The transport on stdin and stdout.
 pub(super) struct Stdio<W> {
     lines: mpsc::Receiver<AgentLine>,
     out: Arc<Mutex<W>>,
     room: Arc<Semaphore>,
-    /// The agent has sent `initialize`.
+    /// `true` if the agent has sent `initialize`.
     is_initialized: bool,
-    /// Set at the end of stdin.
+    /// `true` after the end of stdin.
     gone: watch::Sender<bool>,
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
-    /// A transport, and whether the agent is gone.
+    /// Makes a transport, and a receiver that reports the agent's end.
     pub(super) fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> (Self, watch::Receiver<bool>) {
         let (queue, lines) = mpsc::channel(LINES_QUEUED);
         let (gone, is_gone) = watch::channel(false);
@@ -61,21 +61,21 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
         (Self { lines, out, room, is_initialized: false, gone }, is_gone)
     }
 
-    /// The message of a line; `None` if it is to be ignored, or was answered.
+    /// Reads the message of a line; `None` if it is ignored, or was answered.
     fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         match read_message(line) {
             Ok(JsonRpcMessage::Request(request)) => {
                 self.is_initialized |= matches!(request.request, ClientRequest::InitializeRequest(_));
                 Some(JsonRpcMessage::Request(request))
             }
-            // Anything but a request before `initialize` would end the service.
+            // A message other than a request before `initialize` would end the service.
             Ok(message) => self.is_initialized.then_some(message),
             Err(Unread::Refused(id, error)) => {
                 self.reply_error(id, *error);
                 None
             }
             Err(Unread::Ignored(None)) => None,
-            // What cannot be answered is reported on stderr, as other servers do it.
+            // A message that cannot be answered is reported on stderr, as by other servers.
             Err(Unread::Ignored(Some(why))) => {
                 log(&format!("a message of the agent was ignored: {why}"));
                 None
@@ -101,12 +101,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
     }
 }
 
-/// The reason why a message is not for the service.
+/// The reason why a message does not reach the service.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// The message has to be answered with this error.
+    /// The message is answered with this error.
     Refused(Option<RequestId>, Box<ErrorData>),
-    /// The message has no answer; with the reason, if it is none of the protocol.
+    /// The message gets no reply; the reason, if it does not follow the protocol.
     Ignored(Option<String>),
 }
 
@@ -132,7 +132,7 @@ pub(super) fn read_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Unread> 
         }
     };
     match &message {
-        // Versions of MCP without `initialize` begin with this. The refusal tells an agent to fall back to `initialize`; the
+        // Versions of MCP without `initialize` begin with this request. The refusal tells an agent to fall back to `initialize`; the
         // library's would not.
         JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)) => {
             let error = ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
@@ -176,12 +176,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> 
     }
 }
 
-/// Writes to stderr, which agents keep in their log.
+/// Writes to stderr, which agents store in their log.
 pub(super) fn log(words: &str) {
     let _ = writeln!(std::io::stderr(), "plexus mcp: {words}");
 }
 
-/// The next line that is not empty, without its line feed; `None` at the end of the stream.
+/// Reads the next line that is not empty, without its line feed; `None` at the end of the stream.
 async fn next_line(input: &mut (impl AsyncBufRead + Unpin), limit: usize) -> std::io::Result<Option<AgentLine>> {
     let mut kept = Vec::new();
     // The end of a line that is too long; its beginning is in `kept`.
@@ -225,7 +225,7 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin), limit: usize) -> std
     }
 }
 
-/// The id of a request of which only the beginning and the end are known. Agents write `id` as the first members or as the last.
+/// The id of a request of which only the beginning and the end are known. Agents write `id` among the first members or as the last one.
 fn id_of(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
     let (beginning, end) = (String::from_utf8_lossy(beginning), String::from_utf8_lossy(end));
     let last = end.trim_end().strip_suffix('}').and_then(|end| {
@@ -233,7 +233,7 @@ fn id_of(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
         serde_json::from_str(id.trim_start().strip_prefix(':')?).ok()
     });
     last.or_else(|| {
-        // Only before the parameters: they may have an `id` of their own.
+        // The search ends at the parameters, which may have an `id` of their own.
         let head = beginning.split("\"params\"").next()?;
         let (_, id) = head.split_once("\"id\"")?;
         let id = id.trim_start().strip_prefix(':')?;

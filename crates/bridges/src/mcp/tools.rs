@@ -1,14 +1,14 @@
-//! The tools: what models read of them. The fields of a tool are both its input schema and what its arguments are checked against.
+//! The tools, as described to models. The fields of a tool are both its input schema and the schema that its arguments are checked against.
 
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-/// Longest time that a tool waits for a person, in seconds. Agents end a call after a minute.
+/// Maximum time that a tool waits for a person, in seconds. Agents cancel a call after a minute.
 pub(super) const WAIT_MAX: u64 = 45;
 
-/// The text that every model gets about the server, if its agent passes it on.
+/// The text about the server that every model gets, if its agent forwards it.
 pub(super) const INSTRUCTIONS: &str = "\
 You can draw on the screens of the person you work for: browser, phone and terminal show your surfaces live. Surfaces cost one short \
 call and do not interrupt your work, so use them unasked:\n\
@@ -21,7 +21,7 @@ A surface has a name that you choose. It is a flat list of A2UI components, whos
 with {\"path\":\"/x\"} and afterwards change only the data with ui_update. If a tool answers with an error, do what it says, or go on \
 without drawing: your task comes first.";
 
-/// A value of a tool's arguments.
+/// The kind of a value in a tool's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
     /// A surface's name.
@@ -30,14 +30,14 @@ pub(super) enum FieldKind {
     Id,
     Text,
     Flag,
-    /// Seconds, up to [`WAIT_MAX`].
+    /// A number of seconds, up to [`WAIT_MAX`].
     Seconds,
     /// A whole number, not negative.
     Count,
     Object,
     /// An array of strings.
     Texts,
-    /// An array of objects with these members, all strings and required, and others.
+    /// An array of objects that have at least these members, all of them strings.
     Objects(&'static [&'static str]),
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ToolText {
     pub(super) name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Calling it twice with the same arguments is as calling it once.
+    /// `true` if repeating a call with the same arguments has no further effect.
     is_idempotent: bool,
     pub(super) fields: &'static [Field],
 }
@@ -243,21 +243,21 @@ Example: {\"surface\":\"orbit\",\"title\":\"Orbit\",\"height\":320,\"text\":\"A 
 ];
 
 impl ToolText {
-    /// The tool as agents read it.
+    /// Makes the description of the tool for agents.
     pub(super) fn describe(&self) -> Tool {
-        // Codex asks a person before each call without these three.
+        // Without these three annotations, Codex asks for approval of each call.
         let annotations = ToolAnnotations::with_title(self.title)
             .read_only(true)
             .destructive(false)
             .idempotent(self.is_idempotent)
             .open_world(false);
-        // Claude Code hides tools of others behind a search unless they have this.
+        // Without this, Claude Code hides the tools of other servers behind a search.
         let meta = object(json!({ "anthropic/alwaysLoad": true }));
         let tool = Tool::new(self.name, self.about, Arc::new(self.schema()));
         tool.with_title(self.title).with_annotations(annotations).with_meta(MetaObject(meta))
     }
 
-    /// Plain and flat: models and agents handle references and combinations badly.
+    /// Makes the input schema. It is flat and simple, since models and agents handle references and combinations badly.
     fn schema(&self) -> JsonObject {
         let fields = self.fields.iter().map(|field| (field.name.to_owned(), Value::Object(field.schema())));
         let required: Vec<&str> =
@@ -305,7 +305,7 @@ fn object(value: Value) -> JsonObject {
 mod tests {
     use super::*;
 
-    /// Agents cut longer texts.
+    /// Agents truncate longer texts.
     const SHOWN: usize = 2048;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The purposes of calls to the gateway, and what follows from their outcomes.
+//! The purposes of calls to the gateway, and the actions that result from their outcomes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::*;
 pub(in crate::codelia) struct RpcError {
     pub(in crate::codelia) code: i64,
     pub(in crate::codelia) message: String,
-    /// The members by `code`: of the gateway, or of the agent.
+    /// Further members, depending on `code`: from the gateway, or from the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::codelia) data: Option<Value>,
 }
@@ -29,7 +29,7 @@ impl RpcError {
 /// The reason why a call failed.
 #[derive(Debug)]
 pub(in crate::codelia) enum NoReply {
-    /// The gateway or the runtime refused.
+    /// The gateway or the runtime refused the call.
     Refused(RpcError),
     /// Nothing was sent: a retry is safe.
     NotSent(String),
@@ -63,7 +63,7 @@ pub(in crate::codelia) enum CallPurpose {
         start: PendingRunStart,
         runtime: String,
     },
-    /// Lists the sessions, to find the only one of a runtime; `error`: why it cannot open another.
+    /// Lists the sessions, to find the only one of a runtime; `error` is the reason why it cannot open another.
     Join {
         start: PendingRunStart,
         runtime: String,
@@ -87,7 +87,7 @@ pub(in crate::codelia) enum CallPurpose {
     Models {
         id: Value,
     },
-    /// Lists the models, to find the one that is meant.
+    /// Lists the models, to find the chosen one.
     FindModel {
         id: Value,
         params: Value,
@@ -100,7 +100,7 @@ pub(in crate::codelia) enum CallPurpose {
     },
 }
 
-/// A waiting `run.start`.
+/// A `run.start` that waits.
 #[derive(Clone, Debug)]
 pub(in crate::codelia) struct PendingRunStart {
     pub(super) id: Value,
@@ -160,7 +160,7 @@ impl BridgeState {
                 }
                 out.push(reply(&id, &reply_body));
             }
-            // The run ended before the cancel arrived: reply with its final status, if known.
+            // The run ended before the cancellation arrived: the reply is its final status, if known.
             (CallPurpose::Cancel { id, run }, Err(error)) if error.code == RUN_NOT_FOUND => {
                 match (self.translator.status_at_end(&run), self.translator.current_run()) {
                     (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
@@ -174,7 +174,7 @@ impl BridgeState {
             },
             (CallPurpose::Answer { request }, Ok(_)) => self.panel_queue.taken(&request),
             (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(&request, &error, out),
-            // An agent without models has none to list.
+            // An agent without models cannot list any.
             (CallPurpose::Models { id }, Err(error)) if error.code == METHOD_NOT_FOUND => {
                 out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
             }
@@ -188,7 +188,7 @@ impl BridgeState {
             }
             (CallPurpose::FindModel { id, params }, outcome) => self.find_model(id, &params, &outcome, out),
             (CallPurpose::Set { id }, Ok(mut result)) => {
-                // The model is this session's, whatever scope the terminal UI names.
+                // The model applies to this session, whatever scope the terminal UI names.
                 result["source"] = "session".into();
                 out.push(reply(&id, &result));
             }
@@ -205,7 +205,7 @@ impl BridgeState {
         }
     }
 
-    /// Replies to a `run.start` whose call has ended.
+    /// Replies to a `run.start` whose call has completed.
     fn on_started(&mut self, id: &Value, outcome: Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
         self.starting = self.starting.saturating_sub(1);
         match outcome.and_then(read::<RunReference>) {
@@ -241,7 +241,7 @@ impl BridgeState {
         }
     }
 
-    /// An answer came too late, or was invalid.
+    /// Reports an answer that was too late or invalid.
     fn answer_refused(&mut self, request: &str, error: &RpcError, out: &mut Vec<BridgeAction>) {
         let members = error.data.as_ref().and_then(|data| ProblemMembers::deserialize(data).ok());
         let receipt = members.and_then(|members| members.receipt);
@@ -256,7 +256,8 @@ impl BridgeState {
         self.perform_panel_actions(actions, out);
     }
 
-    /// The terminal UI takes the text before a slash for a provider, although it may be part of the agent's own model name.
+    /// Finds the model that the terminal UI means: it interprets the text before a slash as a provider, although it may be part of the
+    /// agent's own model name.
     fn find_model(&mut self, id: Value, params: &Value, listed: &Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
         let Some(session) = &self.session else {
             return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
@@ -286,7 +287,7 @@ impl BridgeState {
                 row["message_count"] = count.into();
             }
             if self.extras.terminal {
-                // The terminal UI has one line for a session, and this member fills it.
+                // The terminal UI has one line for a session, which shows this member.
                 let asks = if session.open_requests > 0 { " (asks)" } else { "" };
                 let title = session.title.as_deref().unwrap_or("untitled");
                 row["last_user_message"] = format!("{}{asks}: {title}", session.runtime_id).into();
@@ -313,7 +314,7 @@ fn read<T: DeserializeOwned>(result: Value) -> Result<T, RpcError> {
     serde_json::from_value(result).map_err(|error| RpcError::new(INTERNAL, Error::Answer(error).to_string()))
 }
 
-/// A failed call as the JSON-RPC error for the terminal UI.
+/// Converts a failed call into the JSON-RPC error for the terminal UI.
 fn rpc_error(failure: NoReply) -> RpcError {
     match failure {
         NoReply::Refused(error) => error,
