@@ -8,7 +8,7 @@ use plexus_dialects::rig::Rig;
 use plexus_dialects::{CarriedState, HttpRequest, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Kind, Ticket};
 
-/// A connection of a dialect of this crate.
+/// Makes a connection of a dialect of this crate.
 pub(crate) fn rig(dialect: &str) -> Rig {
     Rig::with(crate::find(dialect).unwrap()(&plexus_dialects::rig::spec(dialect)))
 }
@@ -19,7 +19,7 @@ pub(crate) fn open(rig: &mut Rig, resume: ResumeTarget) {
     rig.tell(RuntimeCommand::Open { ticket, cwd, resume, mcp_servers: Vec::new() });
 }
 
-/// The session that an earlier gateway left, with its open questions and the prompt under way.
+/// Makes the session that an earlier gateway process left, with its open questions and the prompt in progress.
 pub(crate) fn left_by(rig: &Rig, native: &str, questions: &[&str], prompt: Option<(u64, &str)>) -> ResumeTarget {
     let block = |text: &str| serde_json::json!({ "type": "text", "text": text }).to_string();
     let carried = CarriedState {
@@ -49,7 +49,7 @@ pub(crate) fn reply_with_part(rig: &mut Rig, fetch: &HttpRequest, part: &Transcr
     }
 }
 
-/// The events since the last call, in a few words each.
+/// Returns the events since the last call, in a few words each.
 pub(crate) fn words(rig: &mut Rig) -> Vec<String> {
     rig.take_events().into_iter().filter_map(word).collect()
 }
@@ -88,7 +88,7 @@ fn word(event: RuntimeEvent) -> Option<String> {
     })
 }
 
-/// The question that was asked last.
+/// Returns the question that was asked last.
 pub(crate) fn last_question(rig: &Rig) -> &plexus_dialects::AgentRequest {
     let mut questions = rig.events.iter().rev().filter_map(|event| match event {
         RuntimeEvent::Asked { ask, .. } => Some(&**ask),

@@ -1,6 +1,6 @@
 //! Agents in their own terminals, which are linked to the gateway.
 //!
-//! A person starts such an agent as always; what it is linked by reports what happens to the gateway. Two parts of this crate make that:
+//! A user starts such an agent as always; its helpers report events to the gateway. This crate has two parts:
 //!
 //! - [`TABLE`] has the dialects of their sessions, one for each agent, on the core in `terminals`. They are pure. (The terminals of
 //!   OpenCode are of [`plexus_dialects`]: each is a server like any other of OpenCode.)
@@ -33,7 +33,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("qwen-terminal", LinkedTerminals::<qwen::QwenTerminal>::make),
 ];
 
-/// The constructor of the dialect with this name.
+/// Returns the constructor of the dialect with this name.
 pub fn find(name: &str) -> Option<MakeDialect> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
 }

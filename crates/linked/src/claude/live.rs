@@ -1,7 +1,7 @@
-//! The agent's text, as it comes by lines and, a moment later, whole. Pure.
+//! The agent's text, which comes line by line and, a moment later, as a whole. Pure.
 //!
-//! A line is shown at once; the whole message adds what the lines lacked. Which message of the transcript the lines belong to is not
-//! said: it is the first one that begins with them.
+//! A line is shown at once; the whole message adds what the lines lacked. Lines do not name their message in the
+//! transcript: it is the first one that begins with them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,16 +13,16 @@ use plexus_dialects::EventDraft;
 use plexus_dialects::fnv::{FNV, fnv};
 use plexus_protocol::Kind;
 
-/// Messages of each kind that are remembered; the oldest is forgotten first.
+/// Maximum number of stored messages of each kind; above it the oldest is removed.
 const MESSAGES_MAX: usize = 16;
-/// Most bytes of a whole message that are remembered: its lines are recognized by them.
+/// Maximum number of stored bytes of a whole message, by which its lines are recognized.
 const START_MAX: usize = 4 << 10;
-/// Lines held back because an earlier one is missing; further ones are left to the whole message.
+/// Maximum number of lines held back because an earlier one is missing; further ones are shown with the whole message.
 const HELD_MAX: usize = 64;
-/// Bytes of them; likewise.
+/// Maximum size of the lines held back, in bytes; further ones are shown with the whole message.
 const HELD_BYTES: usize = 1 << 20;
 
-/// A line, or several, of a message.
+/// One or several lines of a message.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct TextLines {
     message_id: String,
@@ -31,19 +31,19 @@ pub(super) struct TextLines {
 }
 
 impl TextLines {
-    /// The bytes that they hold.
+    /// Returns the length of the lines, in bytes.
     pub(super) fn length(&self) -> usize {
         self.message_id.len() + self.delta.len()
     }
 }
 
-/// The messages of a turn, and those of earlier ones whose lines may still come: each line is told by a hook of its own, which may be
-/// slower than the transcript.
+/// The messages of a turn, and those of earlier turns whose lines may still come: each line is reported by a hook of
+/// its own, which may be slower than the transcript.
 #[derive(Default)]
 pub(super) struct LiveText {
-    /// Messages of which lines are shown, and that have not come whole.
+    /// Messages with shown lines that have not come as a whole.
     shown: VecDeque<ShownLines>,
-    /// The starts of messages that came whole, and of which no line has come.
+    /// The starts of messages that came as a whole without any line before.
     whole: VecDeque<String>,
     /// The ids of messages that are shown completely.
     complete: VecDeque<String>,
@@ -55,9 +55,9 @@ pub(super) struct ShownLines {
     id: String,
     /// The index of the next line.
     next: u64,
-    /// The length of its shown text, without white space at its start.
+    /// The length of the shown text, without white space at its start.
     bytes: usize,
-    /// FNV-1a of that text.
+    /// The FNV-1a hash of that text.
     hash: u64,
     /// Lines that came too early.
     #[serde(skip)]
@@ -71,7 +71,7 @@ impl ShownLines {
         self.hash = fnv(self.hash, text);
     }
 
-    /// The rest of a whole message that begins with these lines.
+    /// Returns the rest of a whole message that begins with these lines.
     fn rest<'a>(&self, whole: &'a str) -> Option<&'a str> {
         let (start, rest) = whole.trim_start().split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
@@ -85,31 +85,31 @@ fn push<T>(queue: &mut VecDeque<T>, item: T) {
     queue.push_back(item);
 }
 
-/// The start of a text, as it is remembered.
+/// Returns the start of a text, as it is stored.
 fn start_of(text: &str) -> &str {
     let text = text.trim_start();
     &text[..text.floor_char_boundary(START_MAX)]
 }
 
 impl LiveText {
-    /// The shown parts of messages that have not come whole.
+    /// Returns the shown parts of messages that have not come as a whole.
     pub(super) fn saved(&self) -> Vec<ShownLines> {
         self.shown.iter().cloned().collect()
     }
 
-    /// Goes on from what an earlier gateway had shown.
+    /// Continues from the lines that an earlier gateway process had shown.
     pub(super) fn restored(saved: Vec<ShownLines>) -> Self {
         Self { shown: saved.into(), ..Self::default() }
     }
 
-    /// The turn is over: further lines of its messages are not shown, and do not count as the beginning of another turn.
+    /// Ends the turn: further lines of its messages are not shown, and do not count as the beginning of another turn.
     pub(super) fn turn_ended(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
             push(&mut self.complete, shown.id);
         }
     }
 
-    /// Lines came: what to show.
+    /// Adds lines, and returns the events that show them.
     pub(super) fn lines(&mut self, lines: TextLines) -> Vec<EventDraft> {
         let TextLines { message_id: id, index, delta } = lines;
         if self.complete.contains(&id) {
@@ -147,7 +147,7 @@ impl LiveText {
         drafts
     }
 
-    /// A message came whole: what of it is not shown yet.
+    /// Adds a whole message, and returns the event for the part that is not shown yet.
     pub(super) fn whole(&mut self, text: String, line: &Bytes) -> Option<EventDraft> {
         let found = self.shown.iter().enumerate().find_map(|(at, shown)| {
             (shown.next > 0).then(|| shown.rest(&text)).flatten().map(|rest| (at, rest.to_owned()))

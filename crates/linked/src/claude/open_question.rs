@@ -6,24 +6,24 @@ use super::permission::{Call, Permission};
 use plexus_dialects::{AgentRequest, RequestKey};
 use plexus_protocol::Decision;
 
-/// An open question. Only its key is known by default: an earlier gateway asked it, and its hook has not come again.
+/// An open question. By default only its key is known: an earlier gateway process asked it, and its hook has not come again.
 #[derive(Default)]
 pub(super) struct OpenQuestion {
     /// The hook that waits for the answer.
     pub(super) connection: Option<u64>,
-    /// Ticks without a hook.
+    /// The number of ticks without a hook.
     pub(super) absent_ticks: u32,
     pub(super) permission: Option<Permission>,
-    /// The tool call that it is about.
+    /// The tool call of the question.
     pub(super) call: Option<String>,
-    /// Set once people see it.
+    /// `true` once the question is shown.
     pub(super) visible: bool,
-    /// Set once people see that only the terminal can answer it.
+    /// `true` once it is shown that only the terminal can answer the question.
     pub(super) only_at_terminal: bool,
     pub(super) native: Bytes,
     /// The answer, until the hook has it.
     pub(super) answer: Option<Decision>,
-    /// Set once the hook has the answer.
+    /// `true` once the hook has the answer.
     pub(super) answer_sent: bool,
 }
 
@@ -32,7 +32,7 @@ impl OpenQuestion {
         self.permission.as_ref().is_some_and(|permission| permission.is_about(call))
     }
 
-    /// The question for people; `None` if its content is unknown.
+    /// Makes the question to the user; `None` if its content is unknown.
     pub(super) fn request(&self, key: &RequestKey) -> Option<AgentRequest> {
         let permission = self.permission.as_ref()?;
         let mut request = permission.request(key.clone(), self.call.clone(), self.native.clone());

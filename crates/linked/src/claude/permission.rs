@@ -10,27 +10,27 @@ use plexus_dialects::jsonrpc::{self, object};
 use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, subject};
 use plexus_protocol::{Answers, CallDigest, Choice, Decision, Offer, RequestType};
 
-/// The tool that asks whether a plan is carried out.
+/// The tool that asks whether to carry out a plan.
 const PLAN: &str = "ExitPlanMode";
 
 /// The option that allows the call.
 pub(super) const ALLOW: &str = "allow";
-/// The option that does not.
+/// The option that denies the call.
 pub(super) const DENY: &str = "deny";
-/// Begins the id of an option that also applies one of Claude Code's own suggestions.
+/// The prefix of the id of an option that also applies one of Claude Code's own suggestions.
 const SUGGESTION: &str = "suggestion:";
 
-/// The text for the agent where a person gave no reason.
+/// The text for the agent if the user gave no reason.
 const DENIED: &str = "The user denied this tool call.";
 const DECLINED: &str = "The user declined to answer.";
 
-/// A tool call, as far as a question has to recognize it.
+/// The parts of a tool call by which a question recognizes it.
 #[derive(Clone)]
 pub(super) struct Call {
     tool: String,
-    /// None for an input that is no object.
+    /// The digest of the input; `None` if the input is not an object.
     digest: Option<CallDigest>,
-    /// The input of a plan, of which its hook is not told.
+    /// The input of a plan, which its hook does not get.
     plan: Option<Box<RawValue>>,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Permission {
     /// The input, on one line.
     pub(super) input: Box<RawValue>,
     digest: Option<CallDigest>,
-    /// Changes to Claude Code's rules that it suggests beside the answer.
+    /// Changes to Claude Code's rules that it suggests together with the answer.
     suggestions: Vec<Box<RawValue>>,
 }
 
-/// The permission hook's input.
+/// The input of the permission hook.
 #[derive(Deserialize)]
 pub(super) struct PermissionEvent<'a> {
     tool_name: String,
@@ -90,7 +90,7 @@ struct Rule {
 }
 
 impl Suggestion {
-    /// The label of its option; `None` for one that is not offered: what it would allow cannot be said in a line.
+    /// Returns the label of the option; `None` for a suggestion that is not offered, because its effect does not fit in a line.
     fn label(&self) -> Option<String> {
         let scope = match self.destination.as_deref() {
             Some("session") => "for this session",
@@ -129,29 +129,29 @@ impl Permission {
         }
     }
 
-    /// Returns true if people are asked for answers rather than for a permission.
+    /// Returns whether the user is asked for answers, and not for a permission.
     pub(super) fn questions(&self) -> bool {
         self.tool == "AskUserQuestion"
     }
 
-    /// Returns true if only the terminal can answer it: Claude Code ignores a hook's answer to a plan.
+    /// Returns whether only the terminal can answer the question: Claude Code ignores a hook's answer to a plan.
     fn plan(&self) -> bool {
         self.tool == PLAN
     }
 
-    /// Takes the input from the tool call itself, where the hook was told less.
+    /// Copies the input from the tool call itself, if the hook got a part of it.
     pub(super) fn complete(&mut self, call: &Call) {
         if let Some(plan) = call.plan.as_ref().filter(|_| self.input.get() == "{}") {
             self.input = plan.clone();
         }
     }
 
-    /// Returns true if the question is about this tool call.
+    /// Returns whether the question is about this tool call.
     pub(super) fn is_about(&self, call: &Call) -> bool {
         self.tool == call.tool && (self.plan() || (self.digest.is_some() && self.digest == call.digest))
     }
 
-    /// The question for people.
+    /// Makes the question to the user.
     pub(super) fn request(&self, key: RequestKey, call: Option<String>, native: Bytes) -> AgentRequest {
         let mut ask = AgentRequest {
             message: description(&self.input),
@@ -193,7 +193,7 @@ impl Permission {
         ask
     }
 
-    /// The output of the hook for a decision; `None` if the terminal's own dialog decides.
+    /// Returns the output of the hook for a decision; `None` if the terminal's own dialog decides.
     pub(super) fn answer(&self, decision: &Decision) -> Option<String> {
         let decided = match decision {
             Decision::Option { id, reason, .. } if id == DENY => deny(reason.as_deref().unwrap_or(DENIED)),
@@ -217,7 +217,7 @@ impl Permission {
         Some(json!({ "hookSpecificOutput": event }).to_string())
     }
 
-    /// The input with the answers in it, by the text of each question.
+    /// Returns the input with the answers, by the text of each question.
     fn answered(&self, answers: &Answers) -> Option<Value> {
         let RequestSubject::Questions { questions, .. } = subject::tool(&self.tool, &self.input) else { return None };
         let mut input: Map<String, Value> = serde_json::from_str(self.input.get()).ok()?;
@@ -232,7 +232,7 @@ impl Permission {
     }
 }
 
-/// A tool call that the auto mode of Claude Code denied by itself: nobody was asked.
+/// Makes the request for a tool call that the auto mode of Claude Code denied by itself, without asking the user.
 pub(super) fn denied_by_itself(raw: &RawValue, call: Option<String>) -> Option<AgentRequest> {
     let event: PermissionEvent<'_> = object(raw)?;
     let key = RequestKey::unique(format!("denied {}", call.as_deref().unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! Asks people the questions of Claude Code, and gives their hooks the answers. Pure.
+//! Shows the questions of Claude Code to the user, and sends the answers to their hooks. Pure.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -12,13 +12,13 @@ use crate::terminals::output::at_terminal;
 use plexus_dialects::link::HelperExit;
 use plexus_dialects::{RequestKey, jsonrpc};
 
-/// Most open questions of a session; further ones can only be answered at the terminal.
+/// Maximum number of open questions of a session; further ones can only be answered at the terminal.
 const QUESTIONS_MAX: usize = 256;
-/// Ticks until a question counts as one that only the terminal can answer, where its hook is gone.
+/// Number of ticks without its hook until a question counts as one that only the terminal can answer.
 const ABSENT_TICKS: u32 = 20;
 
 impl ClaudeTerminal {
-    /// A hook waits for the answer to a question.
+    /// Handles a hook that waits for the answer to a question.
     pub(super) fn question(&mut self, key: RequestKey, connection: u64, raw: &RawValue, out: &mut Output<'_>) {
         let Some(event) = jsonrpc::object::<PermissionEvent<'_>>(raw) else {
             out.raw(raw, "a question of Claude Code that could not be read: it can only be answered at the terminal");
@@ -43,7 +43,7 @@ impl ClaudeTerminal {
         self.read(out);
     }
 
-    /// Shows a question, and gives its hook an answer that is there already.
+    /// Shows a question, and sends its hook an answer that is known already.
     pub(super) fn ask(&mut self, key: &RequestKey, out: &mut Output<'_>) {
         let Some(question) = self.questions.get(key) else { return };
         if question.call.is_none() {
@@ -66,7 +66,7 @@ impl ClaudeTerminal {
         self.send_answer(key, out);
     }
 
-    /// Gives the hook of a question its answer, if both are there.
+    /// Sends the hook of a question its answer, if both are known.
     pub(super) fn send_answer(&mut self, key: &RequestKey, out: &mut Output<'_>) {
         let Some(question) = self.questions.get_mut(key) else { return };
         let (Some(permission), Some(connection)) = (&question.permission, question.connection) else { return };
@@ -97,7 +97,7 @@ impl ClaudeTerminal {
         keys.into_iter().for_each(|key| self.resolve(key, by, out));
     }
 
-    /// A question is decided: by whom, as far as it is known.
+    /// Closes a decided question, with the author of the decision as far as it is known.
     fn resolve(&mut self, key: RequestKey, by: Option<DecidedBy>, out: &mut Output<'_>) {
         let Some(question) = self.questions.remove(&key) else { return };
         if let Some(connection) = question.connection {
@@ -118,7 +118,7 @@ impl ClaudeTerminal {
         }
     }
 
-    /// Counts the ticks of questions without a hook: in the end people see that only the terminal can answer them.
+    /// Counts the ticks of questions without a hook; in the end it is shown that only the terminal can answer them.
     pub(super) fn tick_questions(&mut self, out: &mut Output<'_>) {
         for (key, question) in &mut self.questions {
             if question.connection.is_some() || question.answer_sent || question.only_at_terminal {

@@ -1,7 +1,8 @@
 //! A session of Claude Code in its terminal. Pure.
 //!
-//! What happened is read from the transcript, in its order; the hooks say when to read it, and add what it has not: the questions that
-//! are open, and text line by line. The report of a hook is applied once the transcript is read up to its present end.
+//! Events are read from the transcript, in its order; the hooks report when to read it, and add what is missing in it:
+//! open questions, and text line by line. The report of a hook is applied once the transcript is read up to its present
+//! end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -28,49 +29,50 @@ use plexus_dialects::link::{HelperExit, HelperRole};
 use plexus_dialects::{AgentReview, EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
-/// The name for the agent, where nobody prompted a turn.
+/// The author of a turn without a prompt.
 const BY_AGENT: &str = "Claude Code";
 
-/// Longest prompt, in characters: of the text of a hook, Claude Code cuts out what is beyond 100,000 (seen with 2.1.316).
+/// Maximum length of a prompt, in characters: Claude Code cuts the text of a hook at 100,000 (observed with 2.1.316).
 const PROMPT_MAX: usize = 90_000;
 
-/// Hooks whose events wait for the transcript …
+/// Maximum number of hook reports that wait for the transcript.
 const QUEUE_MAX: usize = 1024;
-/// … and bytes of text in them. What is beyond either is not kept: the transcript has it. Questions always are.
+/// Maximum size of the text in waiting hook reports, in bytes. Above either limit a report is dropped, because the
+/// transcript has its content; questions are always queued.
 const QUEUE_BYTES: usize = 4 << 20;
-/// Running tool calls remembered, to know which one a question is about.
+/// Maximum number of stored running tool calls, by which the tool call of a question is found.
 const CALLS_MAX: usize = 256;
 
-/// Ticks after the hook that says that a turn is over until it counts as over, where the transcript does not say so.
+/// Number of ticks from the hook at the end of a turn until the turn counts as ended, if the transcript does not report the end.
 const STOP_TICKS: u32 = 8;
 
-/// Ticks until a prompt that waits for a hook, or that a hook has taken, has failed.
+/// Number of ticks until a prompt has failed that waits for a hook, or that a hook has taken.
 const PROMPT_LIMITS: PromptLimits = PromptLimits { waiting: 60, sent: 120, unknown: 12 };
 
-/// A terminal with Claude Code in it.
+/// A terminal in which Claude Code runs.
 #[derive(Default)]
 pub(crate) struct ClaudeTerminal {
     pub(super) session: SessionState,
     transcript: TranscriptReader,
-    /// The reports of hooks, until the transcript is read, and the bytes of text in them.
+    /// The reports of hooks that wait until the transcript is read, and the size of their text in bytes.
     pub(super) queue: VecDeque<HookReport>,
     queued_bytes: usize,
-    /// A hook began the turn, and its prompt is not in the transcript yet: that is written a moment later.
+    /// `true` if a hook began the turn, and its prompt is not in the transcript yet, which is written a moment later.
     prompt_not_in_transcript: bool,
     live: LiveText,
-    /// The running tool calls by their ids, oldest first.
+    /// The running tool calls with their ids, oldest first.
     pub(super) calls: Vec<(String, Call)>,
     pub(super) questions: BTreeMap<RequestKey, OpenQuestion>,
     /// The hook that waits for a prompt.
     inbox: Option<u64>,
-    /// Ticks since a hook said that the turn is over.
+    /// Ticks since a hook reported the end of the turn.
     stopped: Option<u32>,
     counted: CountedCalls,
 }
 
 pub(super) type Output<'a> = SessionOutput<'a, TranscriptRead>;
 
-/// The only request: for a part of the transcript.
+/// The only kind of request: a read of a part of the transcript.
 #[derive(Debug)]
 pub(crate) struct TranscriptRead;
 
@@ -83,7 +85,7 @@ pub(super) enum HookReport {
     Stopped { error: Option<String> },
 }
 
-/// The input of a hook, as far as it is used.
+/// The input of a hook, with the members that are used.
 #[derive(Deserialize)]
 struct HookEvent<'a> {
     session_id: String,
@@ -110,7 +112,7 @@ struct Checkpoint {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skipping: bool,
     titled: bool,
-    /// Set while a turn is under way.
+    /// `true` while a turn is in progress.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(rename = "early", skip_serializing_if = "std::ops::Not::not")]
@@ -163,7 +165,7 @@ impl TerminalAgent for ClaudeTerminal {
             None => self.transcript.begin(!opened.known),
         }
         let Some(pending) = opened.pending else { return };
-        // What was open and is not any more is over; the session does not have it either.
+        // Questions that were open and are missing now were closed; the session does not have them either.
         self.questions.retain(|key, question| pending.questions.contains(key) || question.connection.is_some());
         for key in pending.questions {
             self.questions.entry(key.clone()).or_default().visible = true;
@@ -282,7 +284,7 @@ impl TerminalAgent for ClaudeTerminal {
 impl ClaudeTerminal {
     // === the session ===
 
-    /// Handles the message of a hook. Returns false if a hook that waits is not expected.
+    /// Handles the message of a hook. Returns `false` if a hook that waits is not expected.
     fn hook_message(terminals: &mut LinkedTerminals<Self>, message: &Message<'_>, out: &mut Outbox) -> bool {
         let Message { connection, hello, process, event: raw } = message;
         if hello.role == HelperRole::Tunnel {
@@ -296,7 +298,7 @@ impl ClaudeTerminal {
         };
         let native = NativeId::from(event.session_id.as_str());
         if process.1 == 0 {
-            // Its process has ended meanwhile: a late report must not bring its session back.
+            // The process has ended meanwhile: a late report must not bring its session back.
             terminals.step(&native, out, |terminal, out| terminal.end(CLOSED, out));
             return false;
         }
@@ -329,7 +331,7 @@ impl ClaudeTerminal {
         true
     }
 
-    /// Takes the process, transcript and folder from the latest hook.
+    /// Stores the process, transcript and folder of the latest hook.
     fn set_location(&mut self, process: (u32, u64), event: &HookEvent<'_>) {
         self.session.process = process;
         event.transcript_path.iter().for_each(|path| self.transcript.set_path(path));
@@ -354,7 +356,7 @@ impl ClaudeTerminal {
 
     // === the transcript ===
 
-    /// The transcript is reported up to its present end.
+    /// Handles the end of a read up to the present end of the transcript.
     fn caught_up(&mut self, out: &mut Output<'_>) {
         if self.transcript.finish_past() && self.session.turn.is_some() {
             self.begin(AT_TERMINAL, out);
@@ -393,7 +395,7 @@ impl ClaudeTerminal {
                     out.event(drafts::title(title, Some(line)));
                 }
                 Line::Spent { call, spending } => {
-                    // The tokens from before the gateway saw the session do not count.
+                    // Tokens from before the gateway saw the session do not count.
                     let report = self.counted.count(&call, &spending);
                     out.spent(report.filter(|_| !self.transcript.is_past()));
                 }
@@ -416,7 +418,7 @@ impl ClaudeTerminal {
         }
         out.event(drafts::chunk(Kind::UserMessageChunk, text, None, Some(line)));
         if origin == PromptOrigin::Person && !std::mem::replace(&mut self.session.titled, true) {
-            // As in Claude Code's own list of sessions, until it has a title.
+            // Like in Claude Code's own list of sessions, until it has a title.
             let title = drafts::shortened(drafts::first_line(text).trim());
             out.event(drafts::title(title, Some(line)));
         }
@@ -459,7 +461,7 @@ impl ClaudeTerminal {
         self.session.begin_turn(by, self.transcript.is_past(), out);
     }
 
-    /// A hook says that a turn is under way.
+    /// Handles the report of a hook that a turn is in progress.
     pub(super) fn begin_before_prompt(&mut self, out: &mut Output<'_>) {
         if self.session.turn.is_none() {
             self.begin(AT_TERMINAL, out);
@@ -480,7 +482,7 @@ impl ClaudeTerminal {
 
     // === hooks ===
 
-    /// Queues the report of a hook: it is applied once the transcript is read.
+    /// Queues the report of a hook, which is applied once the transcript is read.
     fn hook(&mut self, event: &HookEvent<'_>, raw: &RawValue, out: &mut Output<'_>) {
         if event.hook_event_name == "PermissionDenied"
             && let Some(ask) = denied_by_itself(raw, event.tool_use_id.clone())
@@ -524,7 +526,7 @@ impl ClaudeTerminal {
             }
             HookReport::ToolCalled { id, call } => self.add_call(id, call),
             HookReport::ToolEnded { call: Some(call) } => {
-                // Of a question whose call is known, the transcript says who decided.
+                // The author of the decision on a question whose call is known is in the transcript.
                 self.resolve_all(|question| question.call.is_none() && question.is_about(&call), None, out);
             }
             HookReport::ToolEnded { call: None } => {}
@@ -538,7 +540,7 @@ impl ClaudeTerminal {
 
     // === prompts ===
 
-    /// A hook waits for a prompt from now on.
+    /// Sets the hook that waits for a prompt from now on.
     fn set_inbox(&mut self, connection: u64, out: &mut Output<'_>) {
         if let Some(old) = self.inbox.replace(connection) {
             out.release(old, HelperExit::default());
@@ -546,7 +548,7 @@ impl ClaudeTerminal {
         self.send_prompt(out);
     }
 
-    /// Hands a waiting prompt to the hook that takes it: its text wakes Claude Code.
+    /// Sends a waiting prompt to the hook for it: the text wakes Claude Code.
     fn send_prompt(&mut self, out: &mut Output<'_>) {
         let SessionState { prompt, turn, .. } = &mut self.session;
         let Some(prompt) = prompt.as_mut().filter(|prompt| prompt.state == PromptState::Waiting) else { return };

@@ -1,4 +1,4 @@
-//! The tools of Claude Code, and the text in what it writes. Pure.
+//! The tools of Claude Code, and the texts in its messages. Pure.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,12 +25,12 @@ pub(super) const TOOLS: AgentTools = AgentTools {
     write: ["Write", "content"],
 };
 
-/// The text in which the agent says what a tool call is for.
+/// Returns the text in which the agent describes the purpose of a tool call.
 pub(super) fn description(input: &RawValue) -> Option<String> {
     TOOLS.input(input).get("description").filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// The texts of a tool's result; other blocks are named by their type.
+/// Returns the texts of a tool's result; other blocks are named by their type.
 pub(super) fn result_texts(content: &RawValue) -> Vec<String> {
     #[derive(Deserialize)]
     struct Block {
@@ -46,7 +46,7 @@ pub(super) fn result_texts(content: &RawValue) -> Vec<String> {
     blocks.map(|block| block.text.unwrap_or_else(|| format!("[{}]", block.sort))).collect()
 }
 
-/// A command of the terminal, or its output, without Claude Code's own tags; `None` if nothing is left.
+/// Returns a command of the terminal, or its output, without Claude Code's own tags; `None` if nothing is left.
 pub(super) fn command_text(text: &str) -> Option<String> {
     let inner = |tag: &str| {
         let (_, rest) = text.split_once(&format!("<{tag}>"))?;

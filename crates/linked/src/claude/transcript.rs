@@ -14,32 +14,32 @@ use plexus_protocol::{Spending, lenient_tokens};
 pub(super) enum Line<'a> {
     /// A message that starts a turn.
     Prompt { text: String, origin: PromptOrigin },
-    /// A message that a person typed while the agent works, and that the agent got then.
+    /// A message that the user typed while the agent worked, and that the agent got then.
     Interjection(String),
-    /// A command of the terminal (`/help`), or its output: no turn of the agent.
+    /// A command of the terminal (`/help`), or its output, which is not a turn of the agent.
     Command(String),
     /// A block of the agent's message.
     Block(Block<'a>),
     /// The results of tool calls.
     Results(Vec<ToolResult<'a>>),
-    /// A person stopped the agent.
+    /// The user stopped the agent.
     Interrupted,
-    /// An error of the model's service, as the agent words it.
+    /// An error of the model's service, in the agent's words.
     ServiceError(String),
-    /// The turn is over.
+    /// The turn ended.
     TurnEnd,
     /// The title of the session.
     Title(String),
-    /// The tokens of a model call so far. Each block of its message is a line, and tells them again.
+    /// The tokens of a model call so far. Each block of its message is a line, which repeats them.
     Spent { call: String, spending: Spending },
 }
 
 /// The origin of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PromptOrigin {
-    /// A person at the terminal.
+    /// The user at the terminal.
     Person,
-    /// Claude Code itself: a hook that woke it, a background task that has ended.
+    /// Claude Code itself: a hook that woke it, or a background task that has ended.
     Agent,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct ToolResult<'a> {
 /// The origin of the decision on a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecidedBy {
-    /// A hook: an answer of the gateway's.
+    /// A hook, with an answer of the gateway.
     Hook,
-    /// The person at the terminal, who allowed it or not.
+    /// The user at the terminal, who allowed the call or not.
     Person { allowed: bool },
     /// The agent's own rules.
     Rules,
@@ -110,7 +110,7 @@ struct Message<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// The tokens of a model call. `input_tokens` are those that the cache has no part in.
+/// The tokens of a model call. `input_tokens` are those without the cache.
 #[derive(Deserialize)]
 struct CallTokens {
     #[serde(default, deserialize_with = "lenient_tokens")]
@@ -140,13 +140,15 @@ struct Part<'a> {
     is_error: bool,
 }
 
-/// The types of lines that say something to people; the others are not parsed.
+/// The types of lines with content for the user; the others are not parsed.
 const TYPES: [&str; 6] = ["user", "assistant", "system", "attachment", "custom-title", "ai-title"];
 
-/// The text that Claude Code writes when a person stops it.
+/// The text that Claude Code writes when the user stops it.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
-/// Reads a line; empty if it says nothing to people, an error if it is not JSON or of a shape that is not known.
+/// Parses a line; empty if it has no content for the user.
+///
+/// # Errors Returns an error if the line is not JSON or has an unknown form.
 pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     // Most of the bytes are bookkeeping: prompts of the system, whole requests.
     #[derive(Deserialize)]

@@ -15,9 +15,9 @@ use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows the call.
 pub(super) const ONCE: &str = "approve-once";
-/// The option that allows calls like it until the session ends.
+/// The option that allows similar calls until the session ends.
 pub(super) const SESSION: &str = "approve-for-session";
-/// The option that does not allow it.
+/// The option that denies the call.
 pub(super) const REJECT: &str = "reject";
 
 /// The message of a question that only the terminal can answer.
@@ -26,20 +26,20 @@ const AT_TERMINAL: &str = "It can only be answered at the terminal.";
 /// A question, as Copilot asks it.
 #[derive(Debug)]
 pub(super) enum CopilotQuestion {
-    /// A permission to do something.
+    /// A permission for an action.
     Permission {
-        /// The content of its dialog.
+        /// The content of the dialog.
         prompt: Box<RawValue>,
     },
-    /// A form to be filled in.
+    /// A form to fill in.
     Form {
         /// The form.
         data: Box<RawValue>,
     },
 }
 
-/// The content of Copilot's permission dialog, as far as it is used. The kinds of `permissionRequest` are among them: `shell` is
-/// `commands`.
+/// The content of Copilot's permission dialog, with the members that are used. The kinds of `permissionRequest` are
+/// among them: `shell` is `commands`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Prompted<'a> {
@@ -73,8 +73,8 @@ struct Prompted<'a> {
 }
 
 impl Prompted<'_> {
-    /// The exact action; `None` if it cannot be read for certain, or if it is about Copilot's own extensions and workflows: whether those
-    /// are trusted is decided where they run.
+    /// Returns the exact action; `None` if it cannot be read for certain, or if it is about Copilot's own extensions
+    /// and workflows: whether those are trusted is decided where they run.
     fn subject(&self, prompt: &RawValue) -> Option<RequestSubject> {
         let arguments = |args: Option<&RawValue>| args.unwrap_or(RawValue::NULL).to_owned();
         match self.kind.as_ref() {
@@ -106,7 +106,7 @@ impl Prompted<'_> {
                 Some(subject::tool(&name, &arguments(self.args)))
             }
             "custom-tool" => Some(subject::tool(self.tool_name.as_ref()?, &arguments(self.args))),
-            // These have no form of their own: all of it is shown.
+            // These kinds have no form of their own, so all members are shown.
             kind @ ("memory" | "path") => {
                 Some(RequestSubject::Tool { name: kind.to_owned(), arguments: pretty(prompt.get()) })
             }
@@ -115,7 +115,7 @@ impl Prompted<'_> {
         }
     }
 
-    /// The effect of a yes for the rest of the session, as text and as Copilot takes it; `None` where that is not offered.
+    /// Returns the effect of a yes for the rest of the session, as text and in Copilot's form; `None` if that is not offered.
     fn for_session(&self) -> Option<(String, Value)> {
         match self.kind.as_ref() {
             "commands" if self.can_offer_session_approval && !self.command_identifiers.is_empty() => {
@@ -149,7 +149,7 @@ impl Prompted<'_> {
         drafts::shortened(&title.unwrap_or_else(|| self.kind.clone().into_owned()))
     }
 
-    /// The text beside it.
+    /// Returns the text beside the question.
     fn message(&self) -> Option<String> {
         let bypass = self.request_sandbox_bypass.then(|| {
             let why = self.request_sandbox_bypass_reason.as_deref().unwrap_or("no reason is given");
@@ -161,7 +161,7 @@ impl Prompted<'_> {
     }
 }
 
-/// The parts of a form that are no part of an elicitation.
+/// The members of a form that are not part of an elicitation.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FormData {
@@ -170,13 +170,13 @@ pub(super) struct FormData {
 }
 
 impl CopilotQuestion {
-    /// The bytes that it holds.
+    /// Returns the length of the content, in bytes.
     pub(super) fn length(&self) -> usize {
         let (Self::Permission { prompt: text } | Self::Form { data: text }) = self;
         text.get().len()
     }
 
-    /// The question for people.
+    /// Makes the question to the user.
     pub(super) fn request(&self, key: &RequestKey) -> AgentRequest {
         match self {
             Self::Permission { prompt } => permission(key, prompt),
@@ -190,17 +190,16 @@ impl CopilotQuestion {
                 ask.tool_call_id = object::<FormData>(data).and_then(|data| data.tool_call_id);
                 match wanted {
                     Some(ElicitationForm::Form(_) | ElicitationForm::Yes) => ask,
-                    // A page is opened where the terminal is.
+                    // A page is opened on the machine of the terminal.
                     Some(ElicitationForm::Page { .. }) | None => only_at_terminal(ask),
                 }
             }
         }
     }
 
-    /// The answer to Copilot for a decision; `None` if the terminal's dialog decides.
+    /// Returns the answer to Copilot for a decision; `None` if the terminal's dialog decides.
     ///
-    /// # Errors
-    /// In words, why the decision does not fit the question.
+    /// # Errors Returns the reason why the decision does not fit the question.
     pub(super) fn answer(&self, decision: &Decision) -> Result<Option<Value>, String> {
         match self {
             Self::Permission { prompt } => Ok(match decision {
@@ -237,7 +236,7 @@ impl CopilotQuestion {
         }
     }
 
-    /// The path of the extension's request that answers it.
+    /// Returns the path of the extension's request that sends the answer.
     pub(super) fn path(&self, key: &RequestKey) -> String {
         match self {
             Self::Permission { .. } => format!("/permission/{}", key.id()),
@@ -245,7 +244,7 @@ impl CopilotQuestion {
         }
     }
 
-    /// The question once more, after an answer that does not fit.
+    /// Makes the question again, after an answer that does not fit.
     pub(super) fn once_more(&self, key: &RequestKey, why: &str, decision: &Decision) -> AgentRequest {
         match self {
             Self::Form { data } if let Some(wanted) = elicitation::wanted(data) => {
@@ -256,7 +255,7 @@ impl CopilotQuestion {
     }
 }
 
-/// Returns true if the id of a question can be one of Copilot's: it becomes a part of a path.
+/// Returns whether the id of a question can be one of Copilot's: it becomes part of a path.
 pub(super) fn is_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }

@@ -1,5 +1,5 @@
-//! The messages of the extension: Copilot's events, and its replies. Pure. The shapes are those of Copilot 1.0.102; members that are not
-//! used are left out.
+//! The messages of the extension: Copilot's events, and its replies. Pure. The shapes are those of Copilot 1.0.102,
+//! without the members that are not used.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ pub(super) struct CopilotEvent<'a> {
     pub(super) sort: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) id: Option<Cow<'a, str>>,
-    /// Set if Copilot does not keep it.
+    /// `true` if Copilot does not store the event.
     #[serde(default)]
     pub(super) ephemeral: bool,
-    /// The subagent that it is about.
+    /// The subagent of the event.
     #[serde(rename = "agentId", borrow)]
     pub(super) agent: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -34,13 +34,13 @@ struct Parented<'a> {
 }
 
 impl CopilotEvent<'_> {
-    /// Returns true for a piece of the message with this id.
+    /// Returns whether the event is a piece of the message with this id.
     pub(super) fn is_piece_of(&self, id: &str) -> bool {
         let piece = || self.data.and_then(plexus_dialects::jsonrpc::object::<MessageDelta>);
         self.sort == "assistant.message_delta" && piece().is_some_and(|piece| piece.message_id == id)
     }
 
-    /// Returns true for an event of a subagent.
+    /// Returns whether the event is of a subagent.
     pub(super) fn of_subagent(&self) -> bool {
         let parent = || self.data.and_then(plexus_dialects::jsonrpc::object::<Parented<'_>>)?.parent_tool_call_id;
         let named = |name: &Cow<'_, str>| !name.is_empty();
@@ -55,21 +55,21 @@ pub(super) struct ExtensionHello {
     pub(super) cwd: String,
 }
 
-/// `user.message`
+/// The data of `user.message`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserMessage {
     pub(super) content: String,
     pub(super) message_id: Option<String>,
-    /// `idle`, `queued`, or `steering`: put into the run under way.
+    /// The delivery: `idle`, `queued`, or `steering`, for a message into the run in progress.
     pub(super) delivery: Option<String>,
-    /// The author, if no person.
+    /// The author, if it is not the user.
     pub(super) source: Option<String>,
     #[serde(default)]
     pub(super) is_autopilot_continuation: bool,
 }
 
-/// `assistant.message`
+/// The data of `assistant.message`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WholeMessage {
@@ -79,14 +79,14 @@ pub(super) struct WholeMessage {
     pub(super) reasoning_text: Option<String>,
 }
 
-/// `assistant.message_start`
+/// The data of `assistant.message_start`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageStart {
     pub(super) message_id: String,
 }
 
-/// `assistant.message_delta`
+/// The data of `assistant.message_delta`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageDelta {
@@ -94,7 +94,7 @@ pub(super) struct MessageDelta {
     pub(super) delta_content: String,
 }
 
-/// `assistant.usage`: the tokens of a model call. Its `cost` is a multiplier of Copilot's plans, no money.
+/// The data of `assistant.usage`: the tokens of a model call. Its `cost` is a multiplier of Copilot's plans, not money.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallUsage {
@@ -111,7 +111,8 @@ pub(super) struct CallUsage {
 }
 
 impl CallUsage {
-    /// The tokens of the call. Copilot does not say whether the cache's part is in `inputTokens`; it is, unless it is the larger one.
+    /// Returns the tokens of the call. Copilot does not document whether `inputTokens` includes the cache's part; here
+    /// it does, unless the cache's part is larger.
     pub(super) fn spending(&self) -> Spending {
         let Self { output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, .. } = *self;
         let cached = read.unwrap_or(0) + written.unwrap_or(0);
@@ -120,7 +121,7 @@ impl CallUsage {
     }
 }
 
-/// `assistant.reasoning_delta`
+/// The data of `assistant.reasoning_delta`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReasoningDelta {
@@ -128,7 +129,7 @@ pub(super) struct ReasoningDelta {
     pub(super) delta_content: String,
 }
 
-/// `tool.execution_start`
+/// The data of `tool.execution_start`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolStart<'a> {
@@ -138,7 +139,7 @@ pub(super) struct ToolStart<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// `tool.execution_complete`
+/// The data of `tool.execution_complete`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolEnd {
@@ -160,7 +161,7 @@ pub(super) struct ToolError {
     pub(super) message: Option<String>,
 }
 
-/// `permission.requested`
+/// The data of `permission.requested`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PermissionRequested<'a> {
@@ -174,13 +175,13 @@ pub(super) struct PermissionRequested<'a> {
     pub(super) resolved_by_hook: bool,
 }
 
-/// `permission.completed`
+/// The data of `permission.completed`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PermissionCompleted {
     pub(super) request_id: String,
     pub(super) result: Option<PermissionOutcome>,
-    /// `human_response`: a person at the terminal.
+    /// The source of the decision: `human_response` is the user at the terminal.
     pub(super) decision_source: Option<String>,
 }
 
@@ -190,27 +191,27 @@ pub(super) struct PermissionOutcome {
     pub(super) kind: String,
 }
 
-/// `elicitation.completed`
+/// The data of `elicitation.completed`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct QuestionCompleted {
     pub(super) request_id: String,
 }
 
-/// `session.idle`
+/// The data of `session.idle`.
 #[derive(Default, Deserialize)]
 pub(super) struct SessionIdle {
     #[serde(default)]
     pub(super) aborted: bool,
 }
 
-/// `session.error`
+/// The data of `session.error`.
 #[derive(Deserialize)]
 pub(super) struct SessionFailure {
     pub(super) message: String,
 }
 
-/// `session.title_changed`
+/// The data of `session.title_changed`.
 #[derive(Deserialize)]
 pub(super) struct TitleChanged {
     pub(super) title: String,
@@ -223,16 +224,16 @@ pub(super) struct EventsPage<'a> {
     pub(super) events: Vec<&'a RawValue>,
     /// The position of the next read.
     pub(super) cursor: String,
-    /// Set if older events were left out.
+    /// `true` if older events were left out.
     #[serde(default)]
     pub(super) older: bool,
-    /// Set if the position to read from is gone.
+    /// `true` if the position to read from no longer exists.
     #[serde(default)]
     pub(super) expired: bool,
-    /// Set if there are more events.
+    /// `true` if there are more events.
     #[serde(default)]
     pub(super) more: bool,
-    /// The state of the session after the last of them.
+    /// The state of the session after the last event.
     #[serde(borrow)]
     pub(super) state: Option<SessionStanding<'a>>,
 }
@@ -241,20 +242,20 @@ pub(super) struct EventsPage<'a> {
 #[derive(Deserialize)]
 pub(super) struct SessionStanding<'a> {
     pub(super) title: Option<String>,
-    /// Set while it is at work.
+    /// `true` while the session works.
     #[serde(default)]
     pub(super) processing: bool,
-    /// The permissions that are asked for.
+    /// The permissions that are requested.
     #[serde(borrow, default)]
     pub(super) pending: Vec<PendingPermission<'a>>,
     /// The questions that are open.
     #[serde(borrow, default)]
     pub(super) questions: Vec<&'a RawValue>,
-    /// The text that streams.
+    /// The text of the message in progress.
     pub(super) partial: Option<PartialText>,
 }
 
-/// A permission that is asked for.
+/// A permission that is requested.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PendingPermission<'a> {
@@ -263,7 +264,7 @@ pub(super) struct PendingPermission<'a> {
     pub(super) request: &'a RawValue,
 }
 
-/// The text of a message up to now.
+/// The text of a message so far.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartialText {
@@ -274,7 +275,7 @@ pub(super) struct PartialText {
 /// The reply to an answer.
 #[derive(Deserialize)]
 pub(super) struct AnswerTaken {
-    /// Set if it was the first.
+    /// `true` if the answer was the first.
     pub(super) success: bool,
 }
 

@@ -9,19 +9,19 @@ use plexus_protocol::Decision;
 /// An open question.
 #[derive(Default)]
 pub(super) struct OpenQuestion {
-    /// The content; unknown where an earlier gateway asked it and it was not read again.
+    /// The content; `None` if an earlier gateway process asked the question and it was not read again.
     pub(super) question: Option<CopilotQuestion>,
-    /// Set if an event of this connection reported it.
+    /// `true` if an event of this connection reported it.
     pub(super) live: bool,
-    /// Set once people see it.
+    /// `true` once the question is shown.
     pub(super) visible: bool,
-    /// A decision that came before the content was read again.
+    /// A decision that was made before the content was read again.
     pub(super) decision: Option<Decision>,
     /// The answer for Copilot.
     pub(super) answer: Option<Value>,
-    /// Set while the answer is on its way.
+    /// `true` while the answer is on its way.
     pub(super) sent: bool,
-    /// Set once it is known: true if the answer was the first.
+    /// `true` if the answer was the first; `None` until that is known.
     pub(super) first: Option<bool>,
     pub(super) end: Option<QuestionEnd>,
 }
@@ -29,6 +29,6 @@ pub(super) struct OpenQuestion {
 /// The end of a question, as Copilot reports it.
 #[derive(Clone)]
 pub(super) struct QuestionEnd {
-    /// The decision, if it was of a person at the terminal.
+    /// The decision, if the user made it at the terminal.
     pub(super) by: Option<AnsweredElsewhere>,
 }

@@ -1,4 +1,4 @@
-//! Asks people the questions of Copilot, and sends it the answers. Pure.
+//! Shows the questions of Copilot to the user, and sends the answers to it. Pure.
 
 use super::ask::{CopilotQuestion, is_id};
 use super::events::AnswerTaken;
@@ -8,9 +8,9 @@ use crate::terminals::output::at_terminal;
 use plexus_dialects::{AnsweredElsewhere, HttpReply, RequestKey};
 use plexus_protocol::Decision;
 
-/// Most open questions of a session; further ones can only be answered at the terminal.
+/// Maximum number of open questions of a session; further ones can only be answered at the terminal.
 const QUESTIONS_MAX: usize = 256;
-/// Bytes of them; likewise.
+/// Maximum size of the open questions of a session, in bytes; further ones can only be answered at the terminal.
 const QUESTIONS_BYTES: usize = 16 << 20;
 impl CopilotTerminal {
     /// Shows an open question: one of an event of this connection (`live`), or one that was read.
@@ -41,7 +41,7 @@ impl CopilotTerminal {
         }
     }
 
-    /// Takes the decision on a question.
+    /// Handles the decision on a question.
     pub(super) fn decide(&mut self, key: &RequestKey, decision: &Decision, out: &mut Output<'_>) {
         let Some(open) = self.questions.get_mut(key) else { return };
         let Some(question) = &open.question else {
@@ -69,7 +69,7 @@ impl CopilotTerminal {
         }
     }
 
-    /// Copilot reports the end of a question.
+    /// Handles the end of a question, as Copilot reports it.
     pub(super) fn question_ended(&mut self, id: &str, by: Option<AnsweredElsewhere>, out: &mut Output<'_>) {
         let key = RequestKey::unique(id);
         if let Some(open) = self.questions.get_mut(&key) {
@@ -85,18 +85,19 @@ impl CopilotTerminal {
         let is_form = matches!(open.question, Some(CopilotQuestion::Form { .. }));
         match (by, open.answer.is_some(), open.first) {
             (by, false, _) => out.taken_back(key.clone(), by),
-            // Copilot says that it was a person at the terminal; of forms it does not say who it was.
+            // Copilot reports that the user answered at the terminal; for forms it does not report the author.
             (Some(by), true, first) if !is_form || first == Some(false) => out.answer_lost(key.clone(), by),
             (None, true, Some(false)) => out.answer_lost(key.clone(), at_terminal(None)),
             (_, true, Some(true)) => {}
-            // The reply to the answer says who was first.
+            // The reply to the answer shows who was first.
             (_, true, _) if open.sent => return,
             (_, true, _) => {}
         }
         self.questions.remove(key);
     }
 
-    /// A question is no longer open, and no event told who decided it: only the terminal can have, or an answer whose reply was lost.
+    /// Handles a question that is no longer open without an event about the decision: either it was answered at the
+    /// terminal, or the reply to an answer was lost.
     pub(super) fn question_missing(&mut self, key: RequestKey, out: &mut Output<'_>) {
         if let Some(open) = self.questions.remove(&key).filter(|open| open.answer.is_none()) {
             out.taken_back(key, open.visible.then(|| at_terminal(None)));
@@ -116,7 +117,7 @@ impl CopilotTerminal {
             return self.resolve(key, out);
         }
         if !is_connected {
-            // It is sent again when the tunnel is back, if the question is still open.
+            // The answer is sent again when the tunnel is back, if the question is still open.
             return;
         }
         out.error("answer_failed", &format!("Copilot did not take the answer: {}", problem(reply)));

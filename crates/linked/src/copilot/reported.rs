@@ -1,7 +1,7 @@
-//! The events of a session that are reported. Pure.
+//! The reported events of a session. Pure.
 //!
-//! Copilot reads its events from a cursor, and each has an id. The cursor moves with every read; the ids of what was reported since by the
-//! tunnel are kept beside it, so that a read reports only what is new.
+//! Copilot's events are read from a cursor, and each has an id. The cursor moves with every read; the ids of events
+//! that the tunnel reported since are stored as well, so that a read reports only new events.
 
 use std::collections::VecDeque;
 
@@ -9,37 +9,38 @@ use serde::{Deserialize, Serialize};
 
 use plexus_dialects::fnv::{FNV, fnv};
 
-/// Events that wait until what was missed is read.
+/// Maximum number of events that wait until missed events are read.
 pub(super) const HELD_MAX: usize = 1024;
-/// Events reported since the cursor after which a read moves it.
+/// Number of events reported since the cursor after which a read moves it.
 const SEEN_READ: usize = 32;
-/// Most of them that are remembered, where reads fail; of older ones a read may report some twice.
+/// Maximum number of stored ids of events since the cursor, if reads fail; a read may report older ones again.
 const SEEN_MAX: usize = 256;
-/// Events remembered that a read reported: the tunnel tells of them, too, if they happened meanwhile. More than may wait.
+/// Maximum number of stored ids of events that a read reported: the tunnel reports them, too, if they happened
+/// meanwhile. There are more than may wait.
 const RECENT_MAX: usize = 2 * HELD_MAX;
 
-/// The events of a session that are reported.
+/// The reported events of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Reported {
-    /// All up to here. None before the first read.
+    /// The cursor: all events before it are reported. `None` before the first read.
     cursor: Option<String>,
-    /// The events after it that are reported (FNV-1a of their ids).
+    /// The reported events after the cursor (FNV-1a of their ids).
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     seen: VecDeque<u64>,
     /// The events of the last reads.
     #[serde(skip)]
     recent: VecDeque<u64>,
-    /// The events of the read under way.
+    /// The events of the read in progress.
     #[serde(skip)]
     page: Vec<u64>,
-    /// The past is not to be shown.
+    /// `true` if the past is not shown.
     #[serde(skip)]
     pub(super) hidden: bool,
 }
 
 impl Reported {
-    /// The path of the request for the events after the cursor.
+    /// Returns the path of the request for the events after the cursor.
     pub(super) fn path(&self) -> String {
         match &self.cursor {
             Some(cursor) => format!("/events/{}", data_encoding::HEXLOWER.encode(cursor.as_bytes())),
@@ -47,7 +48,7 @@ impl Reported {
         }
     }
 
-    /// Returns true before the first read.
+    /// Returns `true` before the first read.
     pub(super) fn is_none(&self) -> bool {
         self.cursor.is_none()
     }
@@ -57,7 +58,7 @@ impl Reported {
         self.hidden = hidden;
     }
 
-    /// Returns true if an event is reported for the first time, and remembers it; `live`, or by a read.
+    /// Returns whether an event is reported for the first time, and stores its id; `live`, or by a read.
     pub(super) fn is_new(&mut self, id: &str, live: bool) -> bool {
         let id = fnv(FNV, id);
         let new = !self.seen.contains(&id) && !self.recent.contains(&id);
@@ -78,12 +79,12 @@ impl Reported {
         new
     }
 
-    /// Returns true if the cursor is far behind.
+    /// Returns whether the cursor is far behind.
     pub(super) fn is_long(&self) -> bool {
         self.seen.len() >= SEEN_READ
     }
 
-    /// A read is over up to this cursor.
+    /// Completes a read up to this cursor.
     pub(super) fn read_to(&mut self, cursor: String) {
         self.cursor = Some(cursor);
         let page = std::mem::take(&mut self.page);

@@ -1,4 +1,4 @@
-//! The reading of a session's events that were missed. Pure.
+//! The reading of a session's missed events. Pure.
 
 use serde_json::value::RawValue;
 
@@ -12,22 +12,22 @@ use plexus_dialects::jsonrpc::{object, owned};
 use plexus_dialects::{HttpReply, RequestKey};
 use plexus_protocol::{Kind, RunStatus};
 
-/// Longest cursor, in bytes. Without one that can be kept nothing is read.
+/// Maximum length of a cursor, in bytes. With a longer one nothing is read.
 const CURSOR_MAX: usize = 1024;
 
-/// A form that is open, and its id.
+/// Reads an open form, and its id.
 fn form_question(data: &RawValue) -> Option<(String, CopilotQuestion)> {
     let id = object::<FormData>(data)?.request_id;
     Some((id, CopilotQuestion::Form { data: owned(data) }))
 }
 
 impl CopilotTerminal {
-    /// A page of events.
+    /// Handles a page of events.
     pub(super) fn page(&mut self, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         self.reading = false;
         let body = match reply {
             Ok(HttpReply { status: 200, body }) => body,
-            // It is read again with the next tick, or when the tunnel is back.
+            // The page is read again with the next tick, or when the tunnel is back.
             _ => return,
         };
         let page = serde_json::from_slice::<EventsPage<'_>>(&body).ok();
@@ -55,17 +55,17 @@ impl CopilotTerminal {
         }
         self.reported.read_to(page.cursor);
         match page.state {
-            // What was dropped is read, if Copilot keeps it.
+            // Dropped events are read, if Copilot stores them.
             Some(_) if std::mem::take(&mut self.overflowed) => self.read(out),
             Some(state) if !page.more => self.caught_up(state, out),
             _ => self.read(out),
         }
     }
 
-    /// All that was missed is reported.
+    /// Handles the end of a read: all missed events are reported.
     fn caught_up(&mut self, state: SessionStanding<'_>, out: &mut Output<'_>) {
         let Some(held) = self.held.take() else {
-            // The cursor was moved, no more.
+            // The read only moved the cursor.
             return;
         };
         let was_past = std::mem::take(&mut self.past);
@@ -77,7 +77,7 @@ impl CopilotTerminal {
         for raw in held {
             let Some(event) = object::<CopilotEvent<'_>>(&raw) else { continue };
             idle |= event.sort == "session.idle";
-            // The text up to now has these pieces.
+            // These pieces are in the text so far.
             let is_shown = partial.is_some_and(|id| event.is_piece_of(id));
             if !is_shown {
                 self.event(&raw, true, out);
@@ -114,7 +114,7 @@ impl CopilotTerminal {
             open.push(RequestKey::unique(id.as_str()));
             self.ask(&id, question, false, out);
         }
-        // One that this connection's events told of is newer than that.
+        // A question from the events of this connection is newer than the read.
         let missing = self.questions.iter().filter(|(key, question)| !question.live && !open.contains(key));
         let missing: Vec<RequestKey> = missing.map(|(key, _)| key.clone()).collect();
         missing.into_iter().for_each(|key| self.question_missing(key, out));

@@ -29,25 +29,25 @@ use plexus_dialects::link::{HelperExit, HelperRole, tunnel_path};
 use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, SpendReport, Ticket};
 
-/// The name for the agent, where nobody prompted a turn.
+/// The author of a turn without a prompt.
 const BY_AGENT: &str = "Copilot";
-/// The reason for an event that is passed on as it is.
+/// The reason for an event that is forwarded unchanged.
 const UNREADABLE: &str = "an event of Copilot that could not be read";
-/// The reason why a session ends whose terminal lives and says nothing.
+/// The reason why a session ends if its terminal runs but does not answer.
 const UNREACHED: &str = "its terminal no longer answers";
-/// The reason why a session ends whose terminal has another one now.
+/// The reason why a session ends if its terminal has another one now.
 const LEFT: &str = "another session began in its terminal";
 
-/// Most of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const FAILURE_MAX: usize = 4096;
-/// Bytes of events that wait until what was missed is read. With more of them, or with [`HELD_MAX`] events, those that wait are dropped,
-/// and what Copilot keeps of them is read.
+/// Maximum size of the events that wait until missed events are read, in bytes. Above it, or above [`HELD_MAX`] events,
+/// the waiting ones are dropped, and read later if Copilot stores them.
 const HELD_BYTES: usize = 4 << 20;
 
-/// Ticks that a tunnel may stay away before its session ends. An extension connects again twice a second.
+/// Number of ticks that a tunnel may be absent before its session ends. An extension reconnects twice a second.
 pub(super) const ABSENT_MAX: u32 = 20;
-/// Ticks that a prompt may take from Copilot's reply to its turn, while Copilot is idle; and after which one of an earlier connection, of
-/// which Copilot says nothing, counts as not sent.
+/// Number of ticks that a prompt may take from Copilot's reply to its turn, while Copilot is idle; and after which a
+/// prompt of an earlier connection that Copilot does not report counts as not sent.
 const PROMPT_LIMITS: PromptLimits = PromptLimits { waiting: u32::MAX, sent: 60, unknown: 6 };
 
 pub(super) type Output<'a> = SessionOutput<'a, CopilotRequest>;
@@ -55,33 +55,33 @@ pub(super) type Output<'a> = SessionOutput<'a, CopilotRequest>;
 /// The purpose of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum CopilotRequest {
-    /// The events since the cursor, by the tunnel with this connection.
+    /// A read of the events since the cursor, by the tunnel with this connection.
     Events(u64),
     Prompt(Ticket),
     Answer(RequestKey),
     Cancel,
 }
 
-/// A terminal with Copilot in it.
+/// A terminal in which Copilot runs.
 pub(crate) struct CopilotTerminal {
     pub(super) session: SessionState,
-    /// The connection of its tunnel, while there is one.
+    /// The connection of the tunnel, while there is one.
     pub(super) connection: Option<u64>,
     pub(super) reported: Reported,
-    /// Set while events from before the gateway saw the session are reported: their turns are over.
+    /// `true` while events from before the gateway saw the session are reported, whose turns have ended.
     pub(super) past: bool,
     pub(super) reading: bool,
-    /// Events that wait until what was missed is read; `None` once it is.
+    /// Events that wait until missed events are read; `None` afterwards.
     pub(super) held: Option<VecDeque<Box<RawValue>>>,
     held_bytes: usize,
-    /// Events that waited were dropped.
+    /// `true` if waiting events were dropped.
     pub(super) overflowed: bool,
     /// Ticks since the tunnel was lost.
     absent_ticks: u32,
-    /// The turn was stopped.
+    /// `true` if the turn was stopped.
     aborted: bool,
     pub(super) text: StreamedText,
-    /// Copilot's name of the thoughts that stream.
+    /// Copilot's name of the thoughts in progress.
     thought: Option<String>,
     pub(super) questions: BTreeMap<RequestKey, OpenQuestion>,
     /// Copilot's name of the gateway's prompt.
@@ -120,7 +120,7 @@ struct Checkpoint {
     reported: Reported,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Set while a turn is under way.
+    /// `true` while a turn is in progress.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -158,14 +158,14 @@ impl TerminalAgent for CopilotTerminal {
         let opening = object::<ExtensionHello>(event).filter(|_| hello.role == HelperRole::Tunnel);
         let opening = opening.filter(|opening| !opening.session.is_empty() && process.1 != 0);
         let Some(ExtensionHello { session, cwd }) = opening else {
-            // Its beginning was told to an earlier connection of the driver: it says it again.
+            // The beginning was sent on an earlier connection of the driver: the extension sends it again.
             return release(connection, out);
         };
         let native = NativeId::from(session.as_str());
         if !terminals.has_room_for(&native) {
             return release(connection, out);
         }
-        // A terminal shows one session at a time: the extension of the one before has ended.
+        // A terminal shows one session at a time: the extension of the previous one has ended.
         let is_left = |terminal: &Self| {
             let SessionState { process: of, native: other, .. } = &terminal.session;
             *of == process && terminal.connection.is_none() && other.as_ref() != Some(&native)
@@ -239,7 +239,7 @@ impl TerminalAgent for CopilotTerminal {
         self.session.save(&checkpoint, out);
     }
 
-    /// Reads the events since the cursor, unless that is under way.
+    /// Reads the events since the cursor, unless a read is in progress.
     fn read(&mut self, out: &mut Output<'_>) {
         let Some(connection) = self.connection.filter(|_| self.session.opened && !self.reading) else { return };
         self.reading = self.request(CopilotRequest::Events(connection), &self.reported.path(), None, out);
@@ -249,7 +249,7 @@ impl TerminalAgent for CopilotTerminal {
         self.session.opened && (self.connection.is_none() || self.held.is_some() || self.session.prompt.is_some())
     }
 
-    /// Also while it is not open: its tunnel may stay away.
+    /// Returns `true` also while the session is not open: the tunnel may be absent.
     fn takes_ticks(&self) -> bool {
         true
     }
@@ -274,7 +274,7 @@ impl TerminalAgent for CopilotTerminal {
     fn reply(&mut self, request: CopilotRequest, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         match request {
             CopilotRequest::Events(connection) => {
-                // One of an earlier connection has been asked again since.
+                // A request of an earlier connection has been made again since.
                 if self.connection == Some(connection) {
                     self.page(reply, out);
                 }
@@ -310,7 +310,7 @@ impl TerminalAgent for CopilotTerminal {
         Ok(())
     }
 
-    /// Stops the turn under way, or takes back the prompt that waits.
+    /// Stops the turn in progress, or takes back the prompt that waits.
     fn cancel(&mut self, ticket: Option<Ticket>, out: &mut Output<'_>) -> bool {
         let prompt = self.session.prompt.as_ref();
         if prompt.is_some_and(|prompt| Some(prompt.ticket) == ticket && prompt.state == PromptState::Waiting) {
@@ -335,7 +335,7 @@ impl TerminalAgent for CopilotTerminal {
         }
     }
 
-    /// Events that the tunnel did not report are lost.
+    /// Ends the session: events that the tunnel did not report are lost.
     fn end(&mut self, why: &str, _: &mut Output<'_>) {
         self.session.ending.get_or_insert_with(|| why.to_owned());
         self.session.finished = true;
@@ -361,7 +361,7 @@ impl CopilotTerminal {
         (self.held, self.held_bytes, self.reading) = (Some(VecDeque::new()), 0, false);
     }
 
-    /// The tunnel is lost: it may come back.
+    /// Handles the loss of the tunnel, which may come back.
     fn tunnel_lost(&mut self) {
         (self.connection, self.absent_ticks, self.reading) = (None, 0, false);
         (self.held, self.held_bytes) = (Some(VecDeque::new()), 0);
@@ -395,7 +395,7 @@ impl CopilotTerminal {
     fn tunnel_event(&mut self, raw: &RawValue, out: &mut Output<'_>) {
         let Some(held) = &mut self.held else { return self.event(raw, true, out) };
         if !self.session.opened {
-            // All of it is read when it is opened.
+            // The whole session is read when it is opened.
             return;
         }
         if held.len() >= HELD_MAX || self.held_bytes + raw.get().len() > HELD_BYTES {
@@ -409,7 +409,7 @@ impl CopilotTerminal {
 
     // === events ===
 
-    /// Applies an event, `live` or read. One that Copilot keeps is applied once.
+    /// Applies an event, `live` or read. An event that Copilot stores is applied once.
     pub(super) fn event(&mut self, raw: &RawValue, live: bool, out: &mut Output<'_>) {
         let native = Bytes::copy_from_slice(raw.get().as_bytes());
         let Some(event) = object::<CopilotEvent<'_>>(raw) else {
@@ -428,14 +428,14 @@ impl CopilotTerminal {
         }
     }
 
-    /// Applies an event; `None` if it could not be read.
+    /// Applies an event; returns `None` if it could not be read.
     fn apply(&mut self, event: &CopilotEvent<'_>, live: bool, native: &Bytes, out: &mut Output<'_>) -> Option<()> {
         let data = event.data.unwrap_or(RawValue::NULL);
         match event.sort.as_ref() {
             "permission.requested" => {
                 let requested = object::<PermissionRequested<'_>>(data)?;
                 let prompt = requested.prompt_request.or(requested.permission_request)?;
-                // Of those that were read, the ones that are still open are told with how the session stands.
+                // After a read, the requests that are still open are reported with the state of the session.
                 if live && !requested.resolved_by_hook {
                     let question = CopilotQuestion::Permission { prompt: owned(prompt) };
                     self.ask(&requested.request_id, question, true, out);
@@ -451,7 +451,7 @@ impl CopilotTerminal {
             }
             "elicitation.completed" => {
                 let completed = object::<QuestionCompleted>(data)?;
-                // Only the terminal can have answered it, or the gateway.
+                // The question can only have been answered at the terminal, or by the gateway.
                 self.question_ended(&completed.request_id, Some(at_terminal(None)), out);
             }
             "session.idle" => self.idle(object::<SessionIdle>(data).unwrap_or_default().aborted, out),
@@ -466,7 +466,7 @@ impl CopilotTerminal {
             }
             "abort" => self.aborted = self.session.turn.is_some(),
             "assistant.usage" => out.spent(SpendReport::step(object::<CallUsage>(data)?.spending())),
-            // What a subagent does is Copilot's own affair, except for what it asks.
+            // The events of a subagent are not shown, except its questions.
             _ if event.of_subagent() => {}
             "user.message" => self.prompt_event(object(data)?, native, out),
             sort => return self.agent_event(sort, data, native, out),
@@ -474,7 +474,7 @@ impl CopilotTerminal {
         Some(())
     }
 
-    /// Applies the text and tool calls of the agent; `None` if they could not be read.
+    /// Applies the text and tool calls of the agent; returns `None` if they could not be read.
     fn agent_event(&mut self, sort: &str, data: &RawValue, native: &Bytes, out: &mut Output<'_>) -> Option<()> {
         match sort {
             "assistant.message_start" => {
@@ -538,7 +538,7 @@ impl CopilotTerminal {
         let ours = |prompt: &mut WaitingPrompt| match (&self.prompt_message, &message.message_id) {
             _ if prompt.state == PromptState::Waiting => false,
             (Some(sent), Some(begun)) => sent == begun,
-            // Its reply is on its way, or was lost.
+            // The reply is on its way, or was lost.
             _ => prompt.text.trim() == message.content.trim(),
         };
         if let Some(prompt) = self.session.prompt.take_if(ours) {
@@ -561,7 +561,7 @@ impl CopilotTerminal {
         }
     }
 
-    /// The agent works: a turn is under way.
+    /// Begins a turn of the agent, unless one is in progress.
     pub(super) fn begin_by_agent(&mut self, out: &mut Output<'_>) {
         if self.session.turn.is_none() {
             self.begin(BY_AGENT, out);
@@ -572,7 +572,7 @@ impl CopilotTerminal {
         self.session.begin_turn(by, self.past, out);
     }
 
-    /// The agent waits for a prompt.
+    /// Handles the agent's report that it waits for a prompt.
     fn idle(&mut self, aborted: bool, out: &mut Output<'_>) {
         self.aborted |= aborted;
         self.end_turn(RunStatus::Completed, out);
@@ -615,7 +615,7 @@ impl CopilotTerminal {
         let taken = reply.as_ref().ok().and_then(|reply| serde_json::from_slice::<PromptTaken>(&reply.body).ok());
         match (taken, self.connection) {
             (Some(PromptTaken { message_id }), _) => self.prompt_message = Some(message_id),
-            // It may have it.
+            // Copilot may have the prompt.
             (None, None) => {}
             (None, Some(_)) => {
                 let why = format!("Copilot did not take the prompt: {}", problem(reply));
@@ -625,7 +625,7 @@ impl CopilotTerminal {
     }
 }
 
-/// The decision on a permission, if it was of a person at the terminal.
+/// Returns the decision on a permission, if the user made it at the terminal.
 fn decided_by(completed: &PermissionCompleted) -> Option<AnsweredElsewhere> {
     if completed.decision_source.as_deref() != Some("human_response") {
         return None;
@@ -638,7 +638,7 @@ fn decided_by(completed: &PermissionCompleted) -> Option<AnsweredElsewhere> {
     }))
 }
 
-/// The reason why a reply is not what was expected.
+/// Returns the reason why a reply is not the expected one.
 pub(super) fn problem(reply: &Result<HttpReply, String>) -> String {
     match reply {
         Ok(HttpReply { status: 200, .. }) => "its reply could not be read".into(),

@@ -1,7 +1,7 @@
-//! The agent's text, as it comes by pieces and then whole. Pure.
+//! The agent's text, which comes in pieces and then as a whole. Pure.
 //!
-//! Of each message it is known how much is shown. Where pieces were missed (a gateway was restarted), further ones are left out until the
-//! text up to now, or the whole, is there.
+//! For each message the length of the shown text is known. If pieces were missed (because a gateway was restarted),
+//! further ones are left out until the text so far, or the whole text, comes.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use plexus_dialects::fnv::{FNV, fnv};
 
-/// Messages that stream at a time; the oldest is forgotten first.
+/// Maximum number of messages in progress; above it the oldest is removed.
 const MESSAGES_MAX: usize = 16;
-/// Messages remembered as complete; likewise.
+/// Maximum number of messages stored as complete; above it the oldest is removed.
 const COMPLETE_MAX: usize = 64;
-/// The name that the agent's thoughts before a message have here.
+/// The name of the agent's thoughts before a message.
 const THOUGHT: &str = "";
 
-/// The messages that stream.
+/// The messages in progress.
 #[derive(Default)]
 pub(super) struct StreamedText {
     shown: VecDeque<ShownText>,
@@ -28,14 +28,14 @@ pub(super) struct StreamedText {
 pub(super) struct ShownText {
     id: String,
     bytes: usize,
-    /// FNV-1a of the text.
+    /// The FNV-1a hash of the text.
     hash: u64,
-    /// Set once pieces were missed.
+    /// `true` once pieces were missed.
     #[serde(skip, default = "missed")]
     gap: bool,
 }
 
-/// Another gateway did not see what came meanwhile.
+/// Returns `true`, the default for restored state: the gateway did not see the pieces that came meanwhile.
 fn missed() -> bool {
     true
 }
@@ -50,7 +50,7 @@ impl ShownText {
         self.hash = fnv(self.hash, text);
     }
 
-    /// The part of a text that is not shown; `None` if the shown part is not its beginning.
+    /// Returns the part of a text that is not shown; `None` if the shown part is not its beginning.
     fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (start, rest) = text.split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
@@ -58,22 +58,22 @@ impl ShownText {
 }
 
 impl StreamedText {
-    /// The shown parts of messages that are not complete.
+    /// Returns the shown parts of messages that are not complete.
     pub(super) fn saved(&self) -> Vec<ShownText> {
         self.shown.iter().filter(|shown| shown.bytes > 0).cloned().collect()
     }
 
-    /// Goes on from what an earlier gateway had shown.
+    /// Continues from the text that an earlier gateway process had shown.
     pub(super) fn restored(saved: Vec<ShownText>) -> Self {
         Self { shown: saved.into(), complete: VecDeque::new() }
     }
 
-    /// Pieces may be missed from now on.
+    /// Records that pieces may be missed from now on.
     pub(super) fn interrupted(&mut self) {
         self.shown.iter_mut().for_each(|shown| shown.gap = true);
     }
 
-    /// The turn is over: what has not come whole never will.
+    /// Ends the turn: messages that have not come as a whole never will.
     pub(super) fn turn_ended(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
             self.completed(shown.id);
@@ -94,7 +94,7 @@ impl StreamedText {
         self.shown.iter_mut().find(|shown| shown.id == id)
     }
 
-    /// A message begins.
+    /// Begins a message.
     pub(super) fn start(&mut self, id: &str) {
         if self.entry(id).is_some() || self.complete.iter().any(|complete| complete == id) {
             return;
@@ -105,20 +105,20 @@ impl StreamedText {
         self.shown.push_back(ShownText::new(id));
     }
 
-    /// A piece of a message; whether to show it.
+    /// Adds a piece of a message; returns whether to show it.
     pub(super) fn piece(&mut self, id: &str, text: &str) -> bool {
         let Some(shown) = self.entry(id).filter(|shown| !shown.gap && !text.is_empty()) else { return false };
         shown.add(text);
         true
     }
 
-    /// A piece of the thoughts before a message; whether to show it. They begin without being announced.
+    /// Adds a piece of the thoughts before a message; returns whether to show it. Thoughts begin without an announcement.
     pub(super) fn thought(&mut self, text: &str) -> bool {
         self.start(THOUGHT);
         self.piece(THOUGHT, text)
     }
 
-    /// The text of a message up to now: what of it to show.
+    /// Adds the text of a message so far, and returns the part to show.
     pub(super) fn up_to_now<'a>(&mut self, id: &str, text: &'a str) -> Option<&'a str> {
         self.start(id);
         let shown = self.entry(id)?;
@@ -128,7 +128,7 @@ impl StreamedText {
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
-    /// A message is there as a whole: what of it to show.
+    /// Adds a whole message, and returns the part to show.
     pub(super) fn whole<'a>(&mut self, id: &str, text: &'a str) -> Option<&'a str> {
         if self.complete.iter().any(|complete| complete == id) {
             return None;
@@ -137,27 +137,27 @@ impl StreamedText {
         let shown = at.and_then(|at| self.shown.remove(at));
         self.completed(id.to_owned());
         let rest = match shown {
-            // White space at its end was cut off.
+            // White space at the end was cut off.
             Some(shown) if text.len() <= shown.bytes => None,
-            // Of a text that is another than its pieces, all is shown again: nothing is lost.
+            // A text that differs from its pieces is shown again as a whole, so that nothing is lost.
             Some(shown) => Some(shown.rest(text).unwrap_or(text)),
             None => Some(text),
         };
         rest.filter(|rest| !rest.is_empty())
     }
 
-    /// The thoughts before a message, as a whole: what of them to show.
+    /// Adds the whole thoughts before a message, and returns the part to show.
     pub(super) fn whole_thought<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let at = self.shown.iter().position(|shown| shown.id == THOUGHT);
         let rest = match at.and_then(|at| self.shown.remove(at)) {
-            // Several thoughts are joined in another way: those are shown already.
+            // Several thoughts are joined in another way: they are shown already.
             Some(shown) => shown.rest(text).unwrap_or_default(),
             None => text,
         };
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
-    /// No more thoughts come before this message.
+    /// Ends the thoughts: no more come before this message.
     pub(super) fn end_thought(&mut self) {
         self.shown.retain(|shown| shown.id != THOUGHT);
     }

@@ -8,7 +8,7 @@ use plexus_protocol::CallDigest;
 /// A tool call that a hook reported.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct OpenCall {
-    /// The id that people know it by; Gemini CLI tells its own only in the end.
+    /// The id that is shown; Gemini CLI reports its own only at the end.
     pub(super) id: String,
     pub(super) tool: String,
     pub(super) digest: Option<CallDigest>,

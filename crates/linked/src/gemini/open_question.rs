@@ -9,17 +9,17 @@ use plexus_dialects::AnsweredElsewhere;
 /// An open question.
 #[derive(Default)]
 pub(super) struct OpenQuestion {
-    /// The content; unknown where an earlier gateway asked it and it was too long to be stored.
+    /// The content; `None` if an earlier gateway process asked the question and it was too long to be stored.
     pub(super) question: Option<Question>,
-    /// The tool call that it is about.
+    /// The tool call of the question.
     pub(super) call: Option<String>,
-    /// The option that was chosen here, while its keys are typed or once they were.
+    /// The option that was chosen here, while its keys are typed and afterwards.
     pub(super) answer: Option<String>,
-    /// Set once the keys of the answer were typed.
+    /// `true` once the keys of the answer were typed.
     pub(super) answer_typed: bool,
     /// The decision at the terminal while the keys were being typed.
     pub(super) decided: Option<AnsweredElsewhere>,
-    /// The number of answers that were not taken.
+    /// The number of answers that were not accepted.
     pub(super) tries: u32,
 }
 
@@ -47,7 +47,7 @@ impl OpenQuestion {
         }
     }
 
-    /// The same question, asked once more.
+    /// Returns the same question, to be asked again.
     pub(super) fn again(self) -> Self {
         Self { answer: None, answer_typed: false, decided: None, tries: self.tries + 1, ..self }
     }

@@ -1,6 +1,6 @@
 //! Questions of Gemini CLI in its terminal, as the hook `Notification` reports them, and the marks of their dialogs on a screen. Pure.
 //!
-//! The dialogs are those of Gemini CLI 0.61.0. One that looks different is not recognized, and so not answered by keys.
+//! The dialogs are those of Gemini CLI 0.61.0. A dialog that looks different is not recognized, and so not answered by keys.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -16,26 +16,26 @@ use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows the call.
 pub(super) const ALLOW: &str = "allow";
-/// The option that does not.
+/// The option that denies the call.
 pub(super) const DENY: &str = "deny";
 
-/// The keys of Gemini CLI's dialogs: they choose "Allow once", and "No, suggest changes (esc)".
+/// The keys of Gemini CLI's dialogs, which choose "Allow once", and "No, suggest changes (esc)".
 const ALLOW_KEYS: &str = "1";
 const DENY_KEYS: &str = "\u{1b}";
 
-/// Most characters of a command or change that are looked for on a screen; a longer one can only be answered at the terminal.
+/// Maximum length of a command or change that is searched on a screen, in characters; a longer one can only be answered at the terminal.
 const WORDS_MAX: usize = 8_192;
-/// Most bytes of a question that a checkpoint has. A longer one can only be answered at the terminal anyway.
+/// Maximum size of a question in a checkpoint, in bytes. A longer one can only be answered at the terminal anyway.
 const STORED_MAX: usize = 32 << 10;
 
-/// The reason why a question can only be answered in its terminal, and what helps.
+/// The reason why a question can only be answered in its terminal, with the alternative.
 const NO_TERMINAL: &str = "It can only be answered in its terminal. A Gemini that is started by `plexus term -- gemini` can be answered here.";
 const TOO_LONG: &str = "It can only be answered in its terminal: it is too long to be wholly on its screen.";
 const UNKNOWN: &str = "It can only be answered in its terminal: Plexus does not know this dialog.";
 const DRAWN: &str = "It can only be answered in its terminal: it draws boxes, and could look like a dialog.";
 
-/// A section of a screen, as the holder of a shared terminal reads it: what stands between two edges of boxes, without white space and box
-/// drawing. All that is given has to hold.
+/// A section of a screen, as the holder of a shared terminal reads it: the text between two edges of boxes, without
+/// white space and box drawing. All conditions that are set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct DialogSection {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub(super) struct DialogSection {
     holds: Option<String>,
 }
 
-/// Keys, and what the screen has to show for them: the body of a request for a shared terminal.
+/// Keys, and the text that the screen has to show for them: the body of a request for a shared terminal.
 #[derive(Debug, Serialize)]
 pub(super) struct TerminalKeys {
     shows: Vec<DialogSection>,
@@ -58,7 +58,7 @@ pub(super) struct TerminalKeys {
     answers: bool,
 }
 
-/// Keys that follow others.
+/// Keys that are typed after others.
 #[derive(Debug, Serialize)]
 struct FollowingKeys {
     shows: Vec<DialogSection>,
@@ -68,22 +68,21 @@ struct FollowingKeys {
 /// The outcome of keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeysOutcome {
-    /// Set if any were typed.
+    /// `true` if any were typed.
     pub(super) typed: bool,
     /// The reason why the holder did not type all of them.
     pub(super) refused: Option<String>,
 }
 
 impl TerminalKeys {
-    /// Returns true if they answer a dialog.
+    /// Returns whether the keys answer a dialog.
     pub(super) fn answers(&self) -> bool {
         self.answers
     }
 
-    /// A prompt, at the empty line of an idle Gemini CLI: pasted, and then sent.
+    /// Makes the keys of a prompt for the empty line of an idle Gemini CLI: it is pasted, and then sent.
     ///
-    /// # Errors
-    /// Why it cannot be typed.
+    /// # Errors Returns the reason why it cannot be typed.
     pub(super) fn prompt(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
             return Err("a terminal takes no prompt with control characters: remove them".into());
@@ -95,7 +94,7 @@ impl TerminalKeys {
         let space =
             if text.rsplit(char::is_whitespace).next().is_some_and(|word| word.contains('@')) { " " } else { "" };
         let holds = |text: String| vec![DialogSection { holds: Some(text), ..DialogSection::default() }];
-        // It is sent once it stands in the line, and never at anything else.
+        // The prompt is sent once it is in the line, and only then.
         let pasted = format!("{text}{space}");
         let large = pasted.split('\n').count() > PASTED_LINES || pasted.encode_utf16().count() > PASTED_CHARS;
         let words = squeezed(text);
@@ -115,11 +114,11 @@ impl TerminalKeys {
     }
 }
 
-/// Of a longer prompt, Gemini CLI shows only how long it is.
+/// Limits of a pasted prompt above which Gemini CLI shows only its length.
 const PASTED_LINES: usize = 5;
 const PASTED_CHARS: usize = 500;
 const PASTED: &str = "[Pasted Text:";
-/// Characters at the end of a prompt that are looked for in the line.
+/// Number of characters at the end of a prompt that are searched in the line.
 const SEEN: usize = 40;
 
 /// The text in the line of a Gemini CLI that waits for a prompt.
@@ -129,12 +128,12 @@ const COMMAND_CHOICES: &str = "● 1. Allow once 2. Allow for this session 3. No
 const CHANGE_CHOICES: &str =
     "● 1. Allow once 2. Allow for this session 3. Modify with external editor 4. No, suggest changes (esc)";
 
-/// Returns true for the characters that are left out of the text of a screen.
+/// Returns whether a character is left out of the text of a screen.
 fn draws_boxes(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
 
-/// Text as it is looked for on a screen: without white space.
+/// Returns the text as it is searched on a screen: without white space.
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
@@ -163,17 +162,17 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// From the `details` of the hook.
+    /// Makes a question from the `details` of the hook.
     pub(super) fn new(raw: &RawValue) -> Option<Self> {
         Some(Self { details: object(raw)?, raw: jsonrpc::owned(raw) })
     }
 
-    /// The question as a checkpoint has it; `None` if it is too long.
+    /// Returns the question as it is stored in a checkpoint; `None` if it is too long.
     pub(super) fn stored(&self) -> Option<&RawValue> {
         (self.raw.get().len() <= STORED_MAX).then_some(&*self.raw)
     }
 
-    /// Returns true if the question is about this tool call.
+    /// Returns whether the question is about this tool call.
     pub(super) fn is_about(&self, call: &OpenCall) -> bool {
         let Details { sort, command, file_name, file_path, tool_name, prompt, .. } = &self.details;
         let input = call.input.as_deref().map(|input| TOOLS.input(input)).unwrap_or_default();
@@ -189,10 +188,10 @@ impl Question {
         }
     }
 
-    /// The sections that have to be on the screen for an answer by keys: the header, the command or change, the choices, and nothing more.
+    /// Returns the sections that have to be on the screen for an answer by keys: the header, the command or change, the
+    /// choices, and nothing more.
     ///
-    /// # Errors
-    /// Why only the terminal can answer it.
+    /// # Errors Returns the reason why only the terminal can answer it.
     fn dialog(&self) -> Result<Vec<DialogSection>, &'static str> {
         let begins = |text: &str| DialogSection { begins: Some(text.into()), ..DialogSection::default() };
         let is = |text: String| DialogSection { is: Some(text), ..DialogSection::default() };
@@ -222,12 +221,12 @@ impl Question {
         Ok(vec![header, is(words), choices, is(String::new())])
     }
 
-    /// Returns true if the dialogs of both look the same.
+    /// Returns whether the dialogs of both look the same.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         matches!((self.dialog(), other.dialog()), (Ok(one), Ok(another)) if one[1] == another[1])
     }
 
-    /// The keys of an answer; `None` for what is no answer to a dialog.
+    /// Returns the keys of an answer; `None` for a decision that does not answer a dialog.
     pub(super) fn keys(&self, decision: &Decision) -> Option<TerminalKeys> {
         let keys = match decision {
             Decision::Option { id, .. } if id == ALLOW => ALLOW_KEYS,
@@ -237,7 +236,7 @@ impl Question {
         Some(TerminalKeys { shows: self.dialog().ok()?, keys: keys.into(), then: None, answers: true })
     }
 
-    /// The question for people. `shared`: whether it is asked in a shared terminal.
+    /// Makes the question to the user. `shared`: whether it is asked in a shared terminal.
     pub(super) fn request(&self, key: RequestKey, call: Option<&OpenCall>, shared: bool) -> AgentRequest {
         let why = match self.dialog() {
             _ if !shared => Some(NO_TERMINAL),
@@ -280,7 +279,7 @@ impl Question {
         let input = call.and_then(|call| call.input.as_deref().map(|input| (call.tool.as_str(), input)));
         match (sort.as_str(), command, file_path, new_content) {
             ("exec", Some(command), ..) => {
-                // The call itself also says where it runs.
+                // The call itself also names the folder in which it runs.
                 let alone = jsonrpc::to_raw(&json!({ "command": command }));
                 let (tool, input) = input.unwrap_or((SHELL, &alone));
                 subject::tool(tool, input)
@@ -297,8 +296,8 @@ impl Question {
     }
 }
 
-/// A change as the dialog shows it, without white space: each line of a diff by its number, its sign and its text; of a new file all lines
-/// by number and text.
+/// Returns a change as the dialog shows it, without white space: each line of a diff as its number, its sign and its
+/// text; of a new file all lines as number and text.
 fn shown_change(diff: &str) -> String {
     let numbers = |header: &str| -> Option<(u64, u64)> {
         let mut words = header.strip_prefix("@@ -")?.split_whitespace();

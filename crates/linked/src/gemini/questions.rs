@@ -1,4 +1,4 @@
-//! Asks people the questions of Gemini CLI, and has the keys of their answers typed. Pure.
+//! Shows the questions of Gemini CLI to the user, and has the keys of the answers typed. Pure.
 
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use crate::terminals::output::at_terminal;
 use plexus_dialects::{AgentRequest, HttpReply, RequestKey};
 use plexus_protocol::Decision;
 
-/// Most open questions of a session; further ones can only be answered at the terminal.
+/// Maximum number of open questions of a session; further ones can only be answered at the terminal.
 const QUESTIONS_MAX: usize = 64;
 
 impl GeminiTerminal {
@@ -21,7 +21,7 @@ impl GeminiTerminal {
         let has_question = |id: &String| self.questions.values().any(|other| other.call.as_ref() == Some(id));
         let mut free = self.calls.iter().filter(|call| !has_question(&call.id));
         let call = free.clone().find(|call| question.is_about(call));
-        // The hook of its tool came before it.
+        // The hook of the tool came before that of the question.
         let call = call.or_else(|| free.next().filter(|_| free.next().is_none())).map(|call| call.id.clone());
         self.questions.insert(key.clone(), OpenQuestion { question: Some(question), call, ..OpenQuestion::default() });
         self.show(&key, out);
@@ -43,7 +43,7 @@ impl GeminiTerminal {
     pub(super) fn type_answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Output<'_>) {
         let Some(open) = self.questions.get(key).filter(|open| open.answer.is_none()) else { return };
         let Decision::Option { id, .. } = decision else {
-            // Withdrawn, or expired: the terminal's own dialog decides.
+            // The answer was withdrawn or has expired: the terminal's own dialog decides.
             self.questions.remove(key);
             return;
         };
@@ -72,7 +72,7 @@ impl GeminiTerminal {
         }
     }
 
-    /// The keys of an answer were typed, or not.
+    /// Handles the report whether the keys of an answer were typed.
     pub(super) fn answer_reply(&mut self, key: &RequestKey, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         let Some(open) = self.questions.get_mut(key) else { return };
         let refused = match keys_outcome(reply) {
@@ -96,7 +96,7 @@ impl GeminiTerminal {
         }
     }
 
-    /// An answer was not typed: the question is asked again.
+    /// Asks a question again whose answer was not typed.
     fn answer_not_typed(&mut self, key: &RequestKey, why: &str, out: &mut Output<'_>) {
         let Some(open) = self.questions.remove(key) else { return };
         let message = format!("the answer was not given to Gemini: {why}. Answer it in the terminal, or try again");
@@ -114,18 +114,18 @@ impl GeminiTerminal {
         keys.iter().for_each(|key| self.resolve(key, Some(allowed), out));
     }
 
-    /// Resolves all questions; nobody knows how they were decided.
+    /// Resolves all questions with unknown decisions.
     pub(super) fn resolve_all(&mut self, out: &mut Output<'_>) {
         let keys: Vec<RequestKey> = self.questions.keys().cloned().collect();
         keys.iter().for_each(|key| self.resolve(key, None, out));
     }
 
-    /// A question is decided: how, as far as it is known.
+    /// Closes a decided question, with the decision as far as it is known.
     fn resolve(&mut self, key: &RequestKey, allowed: Option<bool>, out: &mut Output<'_>) {
         let Some(open) = self.questions.get_mut(key) else { return };
         let elsewhere = at_terminal(allowed.map(|allowed| if allowed { ALLOW } else { DENY }));
         if open.answer.is_some() && !open.answer_typed {
-            // Whether the keys were first is known in a moment.
+            // The report on the keys will show whether they were first.
             open.decided = Some(elsewhere);
             return;
         }

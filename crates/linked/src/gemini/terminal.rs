@@ -1,8 +1,8 @@
 //! A session of Gemini CLI in its terminal. Pure.
 //!
-//! What happened is read from the transcript, in its order; the hooks say when to read it, and add what it has not yet: that a turn begins
-//! and ends, the tool calls that run, and the questions that are open. The report of a hook is applied once the transcript is read up to
-//! its present end.
+//! Events are read from the transcript, in its order; the hooks report when to read it, and add what is not in it yet:
+//! the beginning and end of a turn, the running tool calls, and the open questions. The report of a hook is applied
+//! once the transcript is read up to its present end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -29,46 +29,48 @@ use plexus_dialects::link::{HelperRole, terminal_path};
 use plexus_dialects::{EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
 use plexus_protocol::{CallDigest, Capability, Decision, Kind, NativeId, RunStatus, TerminalId, Ticket};
 
-/// The name for the agent, where nobody prompted a turn.
+/// The author of a turn without a prompt.
 const BY_AGENT: &str = "Gemini CLI";
 
-/// Hooks that wait for the transcript; further ones are not kept, but for questions.
+/// Maximum number of hooks that wait for the transcript; further ones are dropped, except questions.
 const QUEUE_MAX: usize = 1024;
-/// Running tool calls remembered, and of those that have ended; the oldest is forgotten first.
+/// Maximum number of stored running tool calls, and of ended ones; above it the oldest is removed.
 const CALLS_MAX: usize = 64;
-/// Messages remembered as shown; the oldest is forgotten first. A message comes again until its tool calls have ended.
+/// Maximum number of messages stored as shown; above it the oldest is removed. A message is written again until its
+/// tool calls have ended.
 const MESSAGES_MAX: usize = 16;
-/// Longest input of a tool call that is kept until it has ended, in bytes; of a longer one a question says less.
+/// Maximum length of the input of a tool call that is stored until the call has ended, in bytes; with a longer one a
+/// question has fewer details.
 const INPUT_MAX: usize = 64 << 10;
 
-/// Ticks from the hook that says that a turn is over to its end: an error is written after the hook.
+/// Number of ticks from the hook at the end of a turn to the end itself: an error is written after the hook.
 const STOP_TICKS: u32 = 1;
-/// Ticks that a message of a person is held: it may be an old one, which the transcript says a moment later.
+/// Number of ticks that a message of the user is held: it may be an old one, which the transcript shows a moment later.
 const HOLD_TICKS: u32 = 2;
-/// Ticks without news after which a turn of an earlier gateway counts as over, where the agent has answered.
+/// Number of ticks without news after which a turn of an earlier gateway process counts as ended, if the agent has answered.
 const UNSURE_TICKS: u32 = 20;
-/// Ticks between two tries to type a prompt.
+/// Number of ticks between two attempts to type a prompt.
 const TRY_TICKS: u32 = 2;
-/// Ticks until a prompt that waits for an idle terminal, or that was typed, has failed.
+/// Number of ticks until a prompt has failed that waits for an idle terminal, or that was typed.
 const PROMPT_LIMITS: PromptLimits = PromptLimits { waiting: 60, sent: 60, unknown: 12 };
 
-/// A terminal with Gemini CLI in it.
+/// A terminal in which Gemini CLI runs.
 #[derive(Default)]
 pub(crate) struct GeminiTerminal {
     pub(super) session: SessionState,
     transcript: TranscriptReader,
-    /// The shared terminal that it runs in.
+    /// The shared terminal in which Gemini CLI runs.
     pub(super) shared: Option<TerminalId>,
-    /// The reports of hooks, until the transcript is read.
+    /// The reports of hooks that wait until the transcript is read.
     queue: VecDeque<HookReport>,
-    /// The prompt that a hook announced (its hash), until it is in the transcript.
+    /// The hash of the prompt that a hook announced, until the prompt is in the transcript.
     announced: Option<u64>,
-    /// Messages of people that may be old ones.
+    /// Messages of the user that may be old ones.
     held: Vec<HeldMessage>,
     held_ticks: u32,
-    /// The turn was stopped by a person.
+    /// `true` if the user stopped the turn.
     cancelled: bool,
-    /// The messages that are shown, by their ids.
+    /// The ids of the shown messages.
     shown: VecDeque<String>,
     /// The running tool calls, oldest first.
     pub(super) calls: VecDeque<OpenCall>,
@@ -77,16 +79,16 @@ pub(crate) struct GeminiTerminal {
     /// The ids of tool calls that have ended.
     ended_calls: VecDeque<String>,
     counted: CountedCalls,
-    /// Ended tool calls whose hook has not come: it may yet.
+    /// Ended tool calls whose hook has not come, but may come later.
     unannounced: VecDeque<CallDigest>,
     pub(super) questions: BTreeMap<RequestKey, OpenQuestion>,
-    /// The reason why the prompt was not typed at the last try.
+    /// The reason why the last attempt did not type the prompt.
     prompt_refusal: String,
-    /// No hook began the turn, or an earlier gateway had its hook: none may be left that ends it.
+    /// `true` if no hook began the turn, or an earlier gateway process had its hook: then there may be no hook that ends it.
     unsure: bool,
-    /// The agent has answered in this turn.
+    /// `true` if the agent has answered in this turn.
     answered: bool,
-    /// Ticks since a hook said that the turn is over.
+    /// Ticks since a hook reported the end of the turn.
     stopped: Option<u32>,
 }
 
@@ -102,12 +104,12 @@ pub(crate) enum GeminiRequest {
     Prompt(Ticket),
 }
 
-/// A message of a person that may be an old one, written again.
+/// A message of the user that may be an old one, written again.
 struct HeldMessage {
     id: String,
     text: String,
     line: Bytes,
-    /// The offset of its line.
+    /// The offset of the line.
     offset: u64,
 }
 
@@ -120,7 +122,7 @@ enum HookReport {
     Stopped,
 }
 
-/// The input of a hook, as far as it is used.
+/// The input of a hook, with the members that are used.
 #[derive(Deserialize)]
 struct HookEvent<'a> {
     session_id: String,
@@ -150,7 +152,7 @@ struct Checkpoint {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skipping: bool,
     titled: bool,
-    /// Set while a turn is under way.
+    /// `true` while a turn is in progress.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -174,7 +176,7 @@ fn hash(text: &str) -> u64 {
     fnv(FNV, &squeezed(text))
 }
 
-/// Adds to a queue of bounded length.
+/// Adds an item to a queue of bounded length.
 fn push<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     if queue.len() >= most {
         queue.pop_front();
@@ -182,7 +184,7 @@ fn push<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     queue.push_back(item);
 }
 
-/// The report of a shared terminal's holder on keys.
+/// Reads the report of a shared terminal's holder on keys.
 pub(super) fn keys_outcome(reply: Result<HttpReply, String>) -> Result<KeysOutcome, String> {
     let reply = reply?;
     serde_json::from_slice(&reply.body).map_err(|_| format!("the terminal answered with {}", reply.status))
@@ -219,14 +221,14 @@ impl TerminalAgent for GeminiTerminal {
         };
         let native = NativeId::from(event.session_id.as_str());
         let end = match (process.1, event.hook_event_name.as_str(), event.reason.as_deref()) {
-            // Its process has ended meanwhile: a late report must not bring its session back.
+            // The process has ended meanwhile: a late report must not bring its session back.
             (0, ..) => Some(CLOSED),
             (_, "SessionEnd", Some("clear")) => Some("it was cleared in its terminal: a new session began there"),
             (_, "SessionEnd", _) => Some(CLOSED),
             _ => None,
         };
         if let Some(why) = end {
-            // Gemini CLI says so several times.
+            // Gemini CLI reports this several times.
             terminals.step(&native, out, |terminal, out| terminal.end(why, out));
             return;
         }
@@ -261,7 +263,7 @@ impl TerminalAgent for GeminiTerminal {
             None => self.transcript.begin(!opened.known),
         }
         let Some(pending) = opened.pending else { return };
-        // What was open and is not any more is over; the session does not have it either.
+        // Questions that were open and are missing now were closed; the session does not have them either.
         self.questions.retain(|key, _| pending.questions.contains(key));
         for key in pending.questions {
             self.questions.entry(key.clone()).or_default();
@@ -365,7 +367,7 @@ impl TerminalAgent for GeminiTerminal {
 impl GeminiTerminal {
     // === the session ===
 
-    /// Takes the process, transcript, folder and shared terminal from the latest hook.
+    /// Stores the process, transcript, folder and shared terminal of the latest hook.
     fn set_location(&mut self, process: (u32, u64), shared: Option<&str>, event: &HookEvent<'_>) {
         self.session.process = process;
         self.shared = shared.and_then(|id| id.parse().ok());
@@ -407,7 +409,7 @@ impl GeminiTerminal {
         self.caught_up(out);
     }
 
-    /// The transcript is reported up to its present end.
+    /// Handles the end of a read up to the present end of the transcript.
     fn caught_up(&mut self, out: &mut Output<'_>) {
         if self.held_ticks >= HOLD_TICKS || self.session.ending.is_some() {
             self.release_held(out);
@@ -457,7 +459,7 @@ impl GeminiTerminal {
                     self.release_held(out);
                     let spent = message.spending.as_ref().and_then(|spent| self.counted.count(&message.id, spent));
                     self.message_line(message, line, out);
-                    // The tokens from before the gateway saw the session do not count.
+                    // Tokens from before the gateway saw the session do not count.
                     out.spent(spent.filter(|_| !self.transcript.is_past()));
                 }
                 Line::Cancelled => {
@@ -476,7 +478,7 @@ impl GeminiTerminal {
         }
     }
 
-    /// Shows the messages that are no old ones.
+    /// Shows the held messages that are not old ones.
     fn release_held(&mut self, out: &mut Output<'_>) {
         for held in std::mem::take(&mut self.held) {
             self.prompt_line(&held.id, &held.text, &held.line, out);
@@ -484,7 +486,7 @@ impl GeminiTerminal {
     }
 
     fn prompt_line(&mut self, id: &str, text: &str, line: &Bytes, out: &mut Output<'_>) {
-        // The hook has begun its turn, if it came.
+        // The hook, if it came, has begun the turn.
         let announced = self.announced.take_if(|announced| *announced == hash(text)).is_some();
         if !announced {
             self.end_turn(RunStatus::Completed, out);
@@ -533,7 +535,7 @@ impl GeminiTerminal {
         push(&mut self.calls, OpenCall { id, tool, digest, input }, CALLS_MAX);
     }
 
-    /// The running call with this input, or else the only one of the tool: a person may have changed the input.
+    /// Returns the running call with this input, or else the only one of the tool: the user may have changed the input.
     fn running(&self, tool: &str, input: &RawValue) -> Option<usize> {
         let digest = digest(tool, input);
         let same = |call: &OpenCall| call.digest.is_some() && call.digest == digest;
@@ -543,7 +545,7 @@ impl GeminiTerminal {
         })
     }
 
-    /// A tool call has ended, and is in the transcript.
+    /// Handles a tool call that has ended, and is in the transcript.
     fn finished_call(&mut self, call: FinishedCall<'_>, line: &Bytes, out: &mut Output<'_>) {
         if self.ended_calls.contains(&call.id) {
             return;
@@ -572,7 +574,7 @@ impl GeminiTerminal {
         }
     }
 
-    /// A turn begins with this prompt, which may be one of the gateway's.
+    /// Begins a turn with this prompt, which may be one of the gateway's.
     fn begin_prompt(&mut self, text: &str, out: &mut Output<'_>) {
         (self.answered, self.session.failure, self.cancelled) = (false, None, false);
         self.ended_calls.clear();
@@ -581,7 +583,7 @@ impl GeminiTerminal {
         self.begin(turn, AT_TERMINAL, out);
     }
 
-    /// A hook says that a turn is under way.
+    /// Begins a turn that a hook reports.
     pub(super) fn begin_by_hook(&mut self, out: &mut Output<'_>) {
         if self.session.turn.is_none() {
             self.begin(Turn::Terminal, AT_TERMINAL, out);
@@ -602,7 +604,7 @@ impl GeminiTerminal {
 
     // === hooks ===
 
-    /// Queues the report of a hook: it is applied once the transcript is read. `helper` is the name of the hook's helper.
+    /// Queues the report of a hook, which is applied once the transcript is read. `helper` is the name of the hook's helper.
     fn hook(&mut self, event: &HookEvent<'_>, helper: &str, out: &mut Output<'_>) {
         let tool = || Some((event.tool_name.clone()?, jsonrpc::owned(event.tool_input?)));
         let report = match event.hook_event_name.as_str() {
@@ -627,7 +629,7 @@ impl GeminiTerminal {
     fn apply(&mut self, report: HookReport, out: &mut Output<'_>) {
         match report {
             HookReport::Started { prompt } => {
-                // Its message may have been read already, and be held.
+                // The message may have been read already, and be held.
                 let announced = hash(&prompt);
                 let index = self.held.iter().position(|held| hash(&held.text) == announced);
                 let held = index.map(|index| self.held.remove(index));
@@ -667,7 +669,7 @@ impl GeminiTerminal {
         }
     }
 
-    /// The keys of a prompt were typed, or not.
+    /// Handles the report whether the keys of a prompt were typed.
     fn prompt_reply(&mut self, ticket: Ticket, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         let Some(prompt) = self.session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match keys_outcome(reply) {

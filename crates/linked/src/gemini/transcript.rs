@@ -1,8 +1,9 @@
 //! Reads the lines of a transcript of Gemini CLI (`tmp/PROJECT/chats/*.jsonl`). Pure.
 //!
-//! The file grows only. A line is a message, or `{"$set": ..}`, a change of what the file says of the session. A message comes again, with
-//! the same id, when its tool calls are over. After an interruption Gemini CLI writes the messages that it still remembers once more, under
-//! new ids: messages of the agent without a model, those of people as if they were new; the `$set` that follows names them.
+//! The file only grows. A line is a message, or `{"$set": ..}`, a change of the file's members about the session. A
+//! message is written again, with the same id, when its tool calls have ended. After an interruption Gemini CLI writes
+//! the messages that it still has once more, under new ids: messages of the agent without a model, those of the user as
+//! if they were new; the `$set` that follows names them.
 
 use std::borrow::Cow;
 
@@ -15,15 +16,15 @@ use plexus_protocol::{Spending, lenient_tokens};
 /// The content of a line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
-    /// A message of a person, or one that is written again.
+    /// A message of the user, or one that is written again.
     Person { id: String, text: String },
     /// A message of the agent.
     Agent(AgentMessage<'a>),
-    /// The messages that the session has now, by their ids.
+    /// The ids of the messages that the session has now.
     Rewritten(Vec<String>),
-    /// A person stopped the agent, or said no.
+    /// The user stopped the agent, or denied a call.
     Cancelled,
-    /// An error, as the agent words it.
+    /// An error, in the agent's words.
     Failure(String),
     /// The agent's summary of the session.
     Title(String),
@@ -35,13 +36,13 @@ pub(super) struct AgentMessage<'a> {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) thoughts: Vec<String>,
-    /// The tool calls of it that have ended.
+    /// The tool calls of the message that have ended.
     pub(super) calls: Vec<FinishedCall<'a>>,
-    /// The tokens of the model call that it comes from.
+    /// The tokens of the model call of the message.
     pub(super) spending: Option<Spending>,
 }
 
-/// A tool call that is over.
+/// A tool call that has ended.
 #[derive(Debug)]
 pub(super) struct FinishedCall<'a> {
     pub(super) id: String,
@@ -89,12 +90,14 @@ struct Call<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// The text that Gemini CLI writes when a person stops it.
+/// The text that Gemini CLI writes when the user stops it.
 const CANCELLED: &str = "Request cancelled.";
-/// Begins what Gemini CLI tells the model of the folder, as if a person had said it.
+/// The beginning of the text about the folder that Gemini CLI sends to the model as a message of the user.
 const CONTEXT: &str = "<session_context>";
 
-/// Reads a line; empty if it says nothing to people, an error if it is not JSON or of a shape that is not known.
+/// Parses a line; empty if it has no content for the user.
+///
+/// # Errors Returns an error if the line is not JSON or has an unknown form.
 pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     let unreadable = "a line of the transcript that could not be parsed";
     let head: Head<'_> = plexus_protocol::object::from_slice(line).map_err(|_| unreadable)?;
@@ -106,7 +109,7 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     Ok(match sort.as_ref() {
         "user" if text.trim().is_empty() => Vec::new(),
         "user" => vec![Line::Person { id, text }],
-        // Without a model it is written again.
+        // A message without a model is written again.
         "gemini" if head.model.is_some() => {
             let thoughts = head.thoughts.map(thoughts).unwrap_or_default();
             let calls = head.calls.map(calls).unwrap_or_default();
@@ -119,7 +122,8 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     })
 }
 
-/// `tokens` of a message: `input` has what came from the cache, `output` has no thoughts, and what tools gave the model stands apart.
+/// Reads `tokens` of a message: `input` includes the cache's part, `output` excludes thoughts, and the tokens of tool
+/// results are separate.
 fn spending(tokens: &RawValue) -> Option<Spending> {
     #[derive(Deserialize)]
     struct Tokens {
@@ -161,7 +165,7 @@ fn changed(set: &RawValue) -> Vec<Line<'_>> {
     lines
 }
 
-/// The text of a message: a string, or parts of which some are text.
+/// Returns the text of a message: a string, or parts of which some are text.
 fn text(content: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Part {
@@ -215,7 +219,7 @@ fn calls(raw: &RawValue) -> Vec<FinishedCall<'_>> {
     all.into_iter().filter_map(finished).collect()
 }
 
-/// The result of a tool, as the model gets it.
+/// Returns the result of a tool, as the model gets it.
 fn output(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -237,7 +241,7 @@ fn output(result: &RawValue) -> Option<String> {
         response.error.or(response.output)
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    // The frame around what comes from outside is for the model.
+    // The frame around content from outside is for the model.
     let inner =
         text.trim().strip_prefix("<untrusted_context>").and_then(|text| text.strip_suffix("</untrusted_context>"));
     Some(inner.unwrap_or(&text).trim_matches('\n').to_owned()).filter(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! Reads what Qwen Code writes: its dual output, and the chat file beside it. Pure.
+//! Reads the files of Qwen Code: its dual output, and the chat file beside it. Pure.
 
 use std::borrow::Cow;
 
@@ -8,28 +8,28 @@ use serde_json::value::RawValue;
 use plexus_dialects::jsonrpc::{object, string};
 use plexus_protocol::{SpendReport, Spending, lenient_tokens};
 
-/// Something that a line of the dual output says.
+/// The content of a line of the dual output.
 #[derive(Debug)]
 pub(super) enum QwenEvent<'a> {
     /// A prompt.
     Prompt(String),
-    /// A piece of the agent's text begins.
+    /// The beginning of a block of the agent's text.
     BlockStart,
     /// A piece of text.
     Text(String),
-    /// A piece of what it thinks.
+    /// A piece of the agent's thoughts.
     Thought(String),
-    /// The agent's message came whole: its text, if it is one, and the tools that it calls.
+    /// A whole message of the agent: its text, if it has one, and the tools that it calls.
     Whole { text: Option<String>, calls: Vec<ToolUse<'a>> },
-    /// A step of the turn is over: the last one, if no tool is running.
+    /// The end of a step of the turn, which is the last one if no tool is running.
     StepEnd,
-    /// A tool call is over.
+    /// The end of a tool call.
     Result(ToolResult),
     /// A question whether a tool may run.
     Asks { id: String, question: ToolUse<'a> },
-    /// A question is decided.
+    /// The decision on a question.
     Decided { id: String, allowed: bool },
-    /// An answer had no effect.
+    /// An answer without effect.
     Refused { id: String },
 }
 
@@ -52,12 +52,12 @@ pub(super) struct ToolResult {
 /// A line of the dual output.
 #[derive(Debug)]
 pub(super) struct OutputLine<'a> {
-    /// The conversation, where the line names it.
+    /// The conversation, if the line names it.
     pub(super) session: Option<String>,
-    /// The folder, where the line names it.
+    /// The folder, if the line names it.
     pub(super) cwd: Option<String>,
     pub(super) events: Vec<QwenEvent<'a>>,
-    /// The tokens of the model call that it is about, which no other line tells.
+    /// The tokens of the model call of the line, which no other line reports.
     pub(super) spent: Option<SpendReport>,
 }
 
@@ -103,11 +103,11 @@ struct Part<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// Reads a line of the dual output; `None` if it cannot be read.
+/// Parses a line of the dual output; `None` if it cannot be read.
 pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
     let head: Head<'_> = plexus_protocol::object::from_slice(line).ok()?;
     let mut events = Vec::new();
-    // What a subagent says belongs to the tool call that started it, which is shown.
+    // The messages of a subagent belong to the tool call that started it, which is shown.
     if head.parent_tool_use_id.is_none() {
         match head.sort.as_ref() {
             "user" => user(&head, &mut events)?,
@@ -127,7 +127,7 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
     Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, events, spent })
 }
 
-/// `usage` of an agent's message: `input_tokens` has what came from the cache, and only the total has all of what was written.
+/// Reads `usage` of an agent's message: `input_tokens` includes the cache's part, and only the total includes all output.
 fn spent(message: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -192,7 +192,7 @@ fn user<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
     Some(())
 }
 
-/// The text of a tool's result; other blocks are named by their type.
+/// Returns the text of a tool's result; other blocks are named by their type.
 fn content_text(content: &RawValue) -> String {
     if let Some(text) = string(content) {
         return text.into_owned();
@@ -204,7 +204,7 @@ fn content_text(content: &RawValue) -> String {
     texts.join("\n")
 }
 
-/// A prompt without what Qwen Code puts before it for the model.
+/// Returns a prompt without the text that Qwen Code puts before it for the model.
 fn without_reminders(text: &str) -> &str {
     let mut rest = text.trim_start();
     while let Some(inner) = rest.strip_prefix("<system-reminder>") {
@@ -286,16 +286,16 @@ fn decided<'a>(response: &RawValue) -> Option<QwenEvent<'a>> {
     }
 }
 
-/// Something that only the chat file says.
+/// The content of a line that only the chat file has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChatLine {
-    /// A tool call was cancelled: nobody allowed it, or it was stopped.
+    /// The cancellation of a tool call: it was not allowed, or was stopped.
     Cancelled { call: String },
-    /// A prompt that Qwen Code took into the turn under way.
+    /// A prompt that Qwen Code took into the turn in progress.
     Steer { text: String, at: String },
 }
 
-/// Reads a line of the chat file; `None` if it says nothing that the dual output does not.
+/// Parses a line of the chat file; `None` if the dual output has the same content.
 pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
     #[derive(Deserialize)]
     struct Record<'a> {
@@ -340,9 +340,9 @@ pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
     }
 }
 
-/// The chat file of a conversation, as Qwen Code names it.
+/// Returns the path of the chat file of a conversation, as Qwen Code names it.
 pub(super) fn chat_path(projects: &str, cwd: &str, session: &str) -> String {
-    // By units of UTF-16, as JavaScript does.
+    // The length is in units of UTF-16, as in JavaScript.
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { "-".repeat(c.len_utf16()) };
     let folder: String = cwd.chars().map(plain).collect();
     format!("{projects}/{folder}/chats/{session}.jsonl")

@@ -9,12 +9,12 @@ use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows a tool call.
 pub(super) const ALLOW: &str = "allow";
-/// The option that does not, and so ends the turn.
+/// The option that denies the tool call, and so ends the turn.
 pub(super) const DENY: &str = "deny";
 
-/// The tool that asks people for answers.
+/// The tool that asks the user for answers.
 const QUESTION: &str = "ask_user_question";
-/// The tool that asks whether a plan is carried out.
+/// The tool that asks whether to carry out a plan.
 const PLAN: &str = "exit_plan_mode";
 
 pub(super) const TOOLS: AgentTools = AgentTools {
@@ -34,10 +34,10 @@ pub(super) const TOOLS: AgentTools = AgentTools {
     write: ["write_file", "content"],
 };
 
-/// A question for people.
+/// Makes the question to the user.
 pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> AgentRequest {
     let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
-    // `allow_reason` stays false: the terminal takes a yes or a no from outside, and no words.
+    // `allow_reason` stays false: the terminal accepts a yes or a no from outside, but no text.
     let mut ask = AgentRequest {
         message: TOOLS.input(tool.input).get("description").filter(|text| !text.trim().is_empty()).map(str::to_owned),
         subject: subject::tool(&tool.name, tool.input),
@@ -51,7 +51,7 @@ pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> Agent
         )
     };
     if tool.name == QUESTION || matches!(ask.subject, RequestSubject::Questions { .. }) {
-        // A yes from outside would answer it with nothing.
+        // A yes from outside would answer it without a choice.
         "Qwen Code asks".clone_into(&mut ask.title);
         (ask.kind, ask.observe_only) = (RequestType::Prompt, true);
         ask.message = Some("It can only be answered at the terminal.".into());
@@ -66,7 +66,7 @@ pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> Agent
     ask
 }
 
-/// The verdict of a decision on a call; `None` if the terminal's own dialog decides.
+/// Returns the verdict of a decision on a call; `None` if the terminal's own dialog decides.
 pub(super) fn allows(decision: &Decision) -> Option<bool> {
     match decision {
         Decision::Option { id, .. } if id == ALLOW => Some(true),

@@ -1,8 +1,9 @@
-//! One terminal with Qwen Code in it. Pure.
+//! A terminal in which Qwen Code runs. Pure.
 //!
-//! What happens is read from its dual output, in its order, from where the last checkpoint ends. Of two things the dual output says
-//! nothing: that a tool call was cancelled at the terminal, and what was typed into a turn under way. Both are in Qwen Code's own chat
-//! file. A part of it is applied once the dual output is read up to its end, so that it never comes before what it is about.
+//! Events are read from its dual output, in order, from the end of the last checkpoint. Two events are not in the dual
+//! output, but in Qwen Code's own chat file: that a tool call was cancelled at the terminal, and what was typed into a
+//! turn in progress. A part of the chat file is applied once the dual output is read up to its end, so that it never
+//! comes before the events that it refers to.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,25 +28,26 @@ use plexus_dialects::link::{HelperExit, HelperRole, transcript_path, tunnel_path
 use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
-/// The name for the agent, where nobody prompted a turn.
+/// The author of a turn without a prompt.
 const BY_AGENT: &str = "Qwen Code";
 
-/// Longest line that is read, in bytes. A longer line is left out.
+/// Maximum length of a line, in bytes. A longer line is left out.
 const LINE_MAX: u64 = 32 << 20;
-/// Most bytes of an old chat file that are read, from its end: the rest is of earlier terminals.
+/// Maximum number of bytes of an old chat file that are read, from its end: the rest is of earlier terminals.
 const CHAT_MAX: u64 = 4 << 20;
-/// Lines of the chat file that wait for the dual output; the oldest is dropped for one more.
+/// Maximum number of lines of the chat file that wait for the dual output; above it the oldest is dropped.
 const HELD_MAX: usize = 256;
-/// Running tool calls that are remembered; a turn with more of them ends with the next prompt.
+/// Maximum number of stored running tool calls; a turn with more of them ends with the next prompt.
 const CALLS_MAX: usize = 256;
-/// Most open questions; further ones can only be answered at the terminal.
+/// Maximum number of open questions; further ones can only be answered at the terminal.
 const QUESTIONS_MAX: usize = 256;
-/// Answers that are remembered in case the terminal was first after all.
+/// Maximum number of stored answers, in case the terminal was first after all.
 const ANSWERS_MAX: usize = 64;
 
-/// Ticks without a word, a tool or a question after which a turn counts as stopped: Esc before the first word is not written anywhere.
+/// Number of ticks without text, a tool or a question after which a turn counts as stopped: Esc before the first text
+/// is not written anywhere.
 pub(super) const SILENT_TICKS: u32 = 240;
-/// Ticks until a prompt has failed that waits for the tunnel, or that it has written, at an idle terminal.
+/// Number of ticks until a prompt has failed that waits for the tunnel, or that the tunnel has written, at an idle terminal.
 pub(super) const PROMPT_LIMITS: PromptLimits = PromptLimits { waiting: 60, sent: 240, unknown: u32::MAX };
 
 pub(super) type Output<'a> = SessionOutput<'a, QwenRequest>;
@@ -65,15 +67,15 @@ pub(crate) enum QwenRequest {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum TunnelMessage {
-    /// The first one: its files, and how many prompts it has written.
+    /// The first message: the files of the tunnel, and the number of prompts that it has written.
     Hello {
         #[serde(flatten)]
         files: TerminalFiles,
         submits: u64,
     },
-    /// The output has grown.
+    /// The dual output has grown.
     Grown,
-    /// Qwen Code has ended, and the output is whole.
+    /// Qwen Code has ended, and the dual output is complete.
     Ended,
 }
 
@@ -85,39 +87,39 @@ struct TerminalFiles {
     /// The folder that has the chat files.
     #[serde(default)]
     projects: String,
-    /// The time when the terminal was started, as the chat file writes times.
+    /// The time at which the terminal was started, in the form of the chat file.
     #[serde(default)]
     since: String,
 }
 
-/// A terminal with Qwen Code in it.
+/// A terminal in which Qwen Code runs.
 #[derive(Default)]
 pub(crate) struct QwenTerminal {
-    /// The conversation that the dual output is about at its offset. Until the gateway has it open, nothing more is read.
+    /// The conversation of the dual output at its offset. Until the gateway has it open, nothing more is read.
     session: SessionState,
-    /// The connection of its tunnel, while there is one.
+    /// The connection of the tunnel, while there is one.
     connection: Option<u64>,
     files: TerminalFiles,
     output: FileTail,
     chat: FileTail,
-    /// Set once the beginning in the chat file is known.
+    /// `true` once the beginning in the chat file is known.
     measured: bool,
-    /// Up to where the chat file is applied.
+    /// The offset up to which the chat file is applied.
     chat_applied: u64,
-    /// Lines of the chat file, until the dual output is read.
+    /// Lines of the chat file that wait until the dual output is read.
     held: VecDeque<ChatLine>,
     reading: bool,
-    /// Set if another read follows; true if the chat file is read, too.
+    /// Set if another read follows; `true` if the chat file is read, too.
     read_again: Option<bool>,
-    /// The offset where the message under way begins, which names its pieces.
+    /// The offset of the beginning of the message in progress, which names its pieces.
     block: u64,
-    /// Set while nothing of the block under way is shown.
+    /// `true` while no part of the current block is shown.
     block_new: bool,
     calls: Vec<String>,
     questions: BTreeMap<RequestKey, OpenQuestion>,
-    /// The questions that were answered here, with the decision that is known.
+    /// The questions that were answered here, with the decision if it is known.
     answered: VecDeque<(RequestKey, Option<bool>)>,
-    /// The prompts that the tunnel has written, without the one that waits.
+    /// The number of prompts that the tunnel has written, without the one that waits.
     submits: u64,
 }
 
@@ -125,18 +127,18 @@ pub(crate) struct QwenTerminal {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct OpenQuestion {
-    /// The tool call that it is about.
+    /// The tool call of the question.
     call: String,
-    /// The answer that people gave.
+    /// The user's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<bool>,
-    /// Set once the tunnel may have written the answer.
+    /// `true` once the tunnel may have written the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     sent: bool,
-    /// Set while the tunnel is asked to write the answer.
+    /// `true` while the tunnel is requested to write the answer.
     #[serde(skip)]
     sending: bool,
-    /// Set if a yes or a no from outside can answer it.
+    /// `true` if a yes or a no from outside can answer it.
     options: bool,
 }
 
@@ -170,7 +172,7 @@ impl TerminalAgent for QwenTerminal {
 
     const NAME: &'static str = "Qwen Code (terminal)";
     const TICK: Duration = Duration::from_millis(250);
-    /// A further terminal is hung up on, and tries again.
+    /// Maximum number of terminals; a further one is disconnected, and tries again.
     const TERMINALS_MAX: usize = 1024;
     /// A turn in a terminal cannot be stopped from outside, and a no has no reason.
     const CAPABILITIES: &'static [Capability] = &[Capability::Requests];
@@ -186,7 +188,7 @@ impl TerminalAgent for QwenTerminal {
         let event = object::<TunnelMessage>(message.event).filter(|_| message.hello.role == HelperRole::Tunnel);
         let is_connected = terminals.get(&id).is_some_and(|terminal| terminal.connection == Some(connection));
         match event {
-            // A tunnel of a process that has ended reports late: the session must not come back.
+            // The tunnel of a process that has ended reports late: the session must not come back.
             Some(TunnelMessage::Hello { files, submits })
                 if process.1 != 0 && terminals.get_or_create(&id).is_some() =>
             {
@@ -204,7 +206,7 @@ impl TerminalAgent for QwenTerminal {
             Some(TunnelMessage::Ended) if is_connected => {
                 terminals.step(&id, out, |terminal, out| terminal.end(CLOSED, out));
             }
-            // Its beginning was told to an earlier connection of the driver: it says it again.
+            // The beginning was sent on an earlier connection of the driver: the tunnel sends it again.
             _ => release(connection, out),
         }
     }
@@ -223,7 +225,7 @@ impl TerminalAgent for QwenTerminal {
     }
 
     fn open(&mut self, opened: OpenedSession<'_>, out: &mut Output<'_>) {
-        // A terminal that goes on with an old conversation has only what is new of it in its output.
+        // A terminal that continues an old conversation has only the new part of it in its output.
         let is_own = |checkpoint: &Checkpoint| checkpoint.process.0 != 0 && checkpoint.terminal == out.id.as_str();
         let checkpoint = opened.checkpoint.and_then(|text| serde_json::from_str(text).ok());
         if let Some(checkpoint) = checkpoint.filter(is_own) {
@@ -292,7 +294,7 @@ impl TerminalAgent for QwenTerminal {
             QwenRequest::Chat(offset) => self.chat_reply(offset, reply, out),
             QwenRequest::Answer(key) => {
                 if let Some(question) = self.questions.get_mut(&key) {
-                    // The tunnel writes an answer once, however often it is asked to.
+                    // The tunnel writes an answer once, however often it is requested.
                     (question.sending, question.sent) = (false, written);
                 }
             }
@@ -316,7 +318,7 @@ impl TerminalAgent for QwenTerminal {
         let Some(question) = self.questions.get_mut(key) else { return };
         match question::allows(decision) {
             Some(allowed) => {
-                // The tunnel does not write again what it has written.
+                // The tunnel does not write an answer again.
                 (question.answer, question.sent, question.sending) = (Some(allowed), false, false);
                 self.send_answers(out);
             }
@@ -359,7 +361,7 @@ impl TerminalAgent for QwenTerminal {
         self.connection.take_if(|own| *own == connection).is_some()
     }
 
-    /// The tunnel waits for that: then it removes the files.
+    /// Ends the tunnel, which waits for that to remove the files.
     fn close(&mut self, out: &mut Output<'_>) {
         self.hang_up(out);
     }
@@ -390,7 +392,7 @@ impl QwenTerminal {
         let Some(PendingWork { questions, prompt }) = pending else { return };
         self.questions.retain(|key, question| questions.contains(key) || question.sent);
         if prompt.is_some() && self.session.turn.is_none() {
-            // If the tunnel has written it already, it does not write it again.
+            // If the tunnel has written the prompt already, it does not write it again.
             self.submits = checkpoint.submits;
         }
         self.session.restore_prompt(prompt, PromptState::Waiting);
@@ -398,10 +400,10 @@ impl QwenTerminal {
 
     // === reading ===
 
-    /// Reads what is new in the dual output, and in the chat file before.
+    /// Reads the new part of the dual output, and before it that of the chat file.
     fn read_files(&mut self, chat: bool, out: &mut Output<'_>) {
         if self.session.native.is_some() && !self.session.opened {
-            // It goes on once the gateway has opened the conversation.
+            // Reading continues once the gateway has opened the conversation.
             return;
         }
         if self.reading {
@@ -423,7 +425,7 @@ impl QwenTerminal {
 
     fn read_chat(&mut self, out: &mut Output<'_>) {
         let session = self.session.native.as_ref().map_or("", NativeId::as_str);
-        // It becomes part of a path.
+        // The name becomes part of a path.
         if !session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return self.read_output(out);
         }
@@ -432,12 +434,12 @@ impl QwenTerminal {
         out.get(QwenRequest::Chat(offset), transcript_path(&path, offset, self.chat.part));
     }
 
-    /// The offset of the next part of the chat file. A request beyond its end asks for its length.
+    /// Returns the offset of the next part of the chat file. A request beyond its end returns its length.
     fn chat_offset(&self) -> u64 {
         if self.measured { self.chat.offset } else { u64::MAX }
     }
 
-    /// Takes a part of the chat file, or its length.
+    /// Handles a part of the chat file, or its length.
     fn chat_reply(&mut self, offset: u64, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         if offset != self.chat_offset() {
             return self.read_anew(out);
@@ -464,19 +466,19 @@ impl QwenTerminal {
                     return self.read_chat(out);
                 }
             }
-            // It is made with the first prompt. Without it the dual output says less, and nothing wrong.
+            // The chat file is made with the first prompt. Without it the dual output has less, but nothing wrong.
             Ok(_) | Err(_) => {}
         }
         self.read_output(out);
     }
 
-    /// The request is from a time when it was not known yet how far the files are reported.
+    /// Repeats a read that was requested before it was known how far the files are reported.
     fn read_anew(&mut self, out: &mut Output<'_>) {
         (self.reading, self.read_again) = (false, None);
         self.read_files(true, out);
     }
 
-    /// Takes a part of the dual output.
+    /// Handles a part of the dual output.
     fn output_reply(&mut self, offset: u64, reply: Result<HttpReply, String>, out: &mut Output<'_>) {
         if offset != self.output.offset {
             return self.read_anew(out);
@@ -493,7 +495,7 @@ impl QwenTerminal {
                 let message = "the terminal was closed while no gateway was running: its last messages may be missing";
                 out.error("gap", message);
             }
-            // The tunnel says when there is more; the process says when there is no more.
+            // The tunnel reports when there is more; the end of the process ends the output.
             Ok(_) | Err(_) => {}
         }
         if self.session.native.is_some() && !self.session.opened {
@@ -509,7 +511,7 @@ impl QwenTerminal {
         self.caught_up(out);
     }
 
-    /// Applies the whole lines of a part; whether there is more to read.
+    /// Applies the complete lines of a part; returns whether there is more to read.
     fn output_part(&mut self, body: &Bytes, out: &mut Output<'_>) -> bool {
         let part = self.output.take(body, LINE_MAX);
         if part.left_out {
@@ -522,7 +524,7 @@ impl QwenTerminal {
         for (offset, line) in &part.lines {
             self.output.offset = *offset;
             if !self.line(line, out) {
-                // The next conversation: it begins with this line once it is open.
+                // The line begins the next conversation, and is read again once that is open.
                 return false;
             }
         }
@@ -530,7 +532,7 @@ impl QwenTerminal {
         part.more
     }
 
-    /// The dual output is reported up to its present end.
+    /// Handles the end of a read up to the present end of the dual output.
     fn caught_up(&mut self, out: &mut Output<'_>) {
         for line in std::mem::take(&mut self.held) {
             match line {
@@ -551,7 +553,7 @@ impl QwenTerminal {
         self.send_waiting(out);
     }
 
-    /// Applies a line; false if it is of another conversation, and so not applied.
+    /// Applies a line; returns `false` if it is of another conversation, and so not applied.
     fn line(&mut self, line: &Bytes, out: &mut Output<'_>) -> bool {
         let Some(OutputLine { session, cwd, events, spent }) = output_line(line) else {
             out.event(EventDraft::raw(line.clone(), "a line of Qwen Code that could not be read"));
@@ -573,7 +575,7 @@ impl QwenTerminal {
         true
     }
 
-    /// Another conversation begins in the terminal.
+    /// Handles the beginning of another conversation in the terminal.
     fn next_conversation(&mut self, native: NativeId, cwd: Option<String>, out: &mut Output<'_>) {
         if self.session.opened {
             self.end_turn(RunStatus::Cancelled, None, out);
@@ -645,7 +647,7 @@ impl QwenTerminal {
 
     // === turns ===
 
-    /// The agent works: a turn is under way.
+    /// Begins a turn of the agent, unless one is in progress.
     fn begin_by_agent(&mut self, out: &mut Output<'_>) {
         if self.session.turn.is_none() {
             self.session.begin_turn(BY_AGENT, false, out);
@@ -653,7 +655,7 @@ impl QwenTerminal {
     }
 
     fn prompt_line(&mut self, text: &str, line: &Bytes, out: &mut Output<'_>) {
-        // Qwen Code did not say that the last turn was stopped.
+        // Qwen Code did not report that the last turn was stopped.
         self.end_turn(RunStatus::Cancelled, None, out);
         if !std::mem::replace(&mut self.session.titled, true) {
             let title = drafts::shortened(drafts::first_line(text).trim());
@@ -665,14 +667,14 @@ impl QwenTerminal {
         }
     }
 
-    /// A prompt was taken into the turn under way.
+    /// Handles a prompt that was taken into the turn in progress.
     fn steered(&mut self, text: &str, out: &mut Output<'_>) {
         if !self.is_gateway_prompt(text) {
             out.event(drafts::chunk(Kind::UserMessageChunk, text, None, Some(&Bytes::new())));
         }
     }
 
-    /// Returns true if Qwen Code has taken the gateway's prompt: the turn is that of the prompt then.
+    /// Returns whether Qwen Code has taken the gateway's prompt; then the turn is that of the prompt.
     fn is_gateway_prompt(&mut self, text: &str) -> bool {
         let ours = |prompt: &mut WaitingPrompt| {
             (prompt.restored || prompt.state != PromptState::Waiting) && text.contains(prompt.text.trim())
@@ -690,17 +692,17 @@ impl QwenTerminal {
             return;
         }
         let keys: Vec<RequestKey> = self.questions.keys().cloned().collect();
-        // A call that was allowed would have said so.
+        // The dual output would have reported an allowed call.
         keys.iter().for_each(|key| self.resolve(key, Some(false), out));
         let Some(turn) = self.session.turn.take() else { return };
         let status = if failure.is_some() { RunStatus::Error } else { status };
         let message = failure.or_else(|| message.map(str::to_owned));
         SessionState::report_end(turn, run_end(status, message), false, out);
-        // The chat file has what was typed into it.
+        // The text that was typed into the turn is in the chat file.
         self.read_again = Some(true);
     }
 
-    /// A tool call was cancelled: nobody allowed it, or it was stopped.
+    /// Handles a cancelled tool call: it was not allowed, or was stopped.
     fn cancelled_call(&mut self, call: &str, out: &mut Output<'_>) {
         let Some(index) = self.calls.iter().position(|known| known == call) else { return };
         self.calls.remove(index);
@@ -744,13 +746,13 @@ impl QwenTerminal {
         keys.iter().for_each(|key| self.resolve(key, allowed, out));
     }
 
-    /// A question is decided: it was allowed or not, as far as that is known.
+    /// Closes a decided question; `allowed` is `None` if the decision is unknown.
     fn resolve(&mut self, key: &RequestKey, allowed: Option<bool>, out: &mut Output<'_>) {
         let Some(question) = self.questions.remove(key) else { return };
         let (key, elsewhere) = (key.clone(), elsewhere(allowed.filter(|_| question.options)));
         match question.answer {
             None => out.taken_back(key, Some(elsewhere)),
-            // If the terminal was first with the same answer, the refusal of ours says so.
+            // If the terminal was first with the same answer, the refusal of the gateway's answer shows it.
             Some(ours) if question.sent && allowed.is_none_or(|allowed| allowed == ours) => {
                 if self.answered.len() >= ANSWERS_MAX {
                     self.answered.pop_front();
@@ -761,10 +763,10 @@ impl QwenTerminal {
         }
     }
 
-    /// An answer came too late.
+    /// Handles an answer that came too late.
     fn answer_refused(&mut self, key: &RequestKey, out: &mut Output<'_>) {
         if let Some(question) = self.questions.get_mut(key) {
-            // Of a call that was allowed the dual output would have said so.
+            // The dual output would have reported an allowed call.
             question.sent = false;
             let call = question.call.clone();
             self.resolve(key, Some(false), out);
@@ -800,7 +802,7 @@ impl QwenTerminal {
     }
 }
 
-/// The decision of somebody at the terminal.
+/// Returns the decision of a user at the terminal.
 fn elsewhere(allowed: Option<bool>) -> AnsweredElsewhere {
     at_terminal(allowed.map(|allowed| if allowed { ALLOW } else { DENY }))
 }

@@ -14,17 +14,17 @@ use crate::settings::version::{AgentVersion, VersionGate};
 pub struct LinkedAgent {
     /// The name on the command line.
     pub name: &'static str,
-    /// The words after `plexus link` that link it.
+    /// The arguments of `plexus link` that link it.
     pub words: &'static str,
-    /// The name for people.
+    /// The name that is shown.
     pub title: &'static str,
     /// The program.
     pub program: &'static str,
-    /// The versions that are linked; none where nothing is edited.
+    /// The versions that are linked; `None` if nothing is edited.
     pub gate: Option<VersionGate>,
-    /// The part of a session in its terminal that is seen in Plexus.
+    /// The part of a session in its terminal that Plexus shows.
     pub seen: &'static str,
-    /// The reason why nothing is edited, and what to do instead.
+    /// The reason why nothing is edited, and the alternative.
     pub without: Option<&'static str>,
     /// The files.
     pub(crate) targets: &'static [Target],
@@ -35,7 +35,7 @@ pub struct LinkedAgent {
 pub(crate) struct Target {
     /// The place of the file.
     pub(crate) place: TargetPlace,
-    /// The content that is added.
+    /// The content to add.
     pub(crate) kind: TargetKind,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct TargetFolder {
 }
 
 impl TargetPlace {
-    /// The agent's settings folder.
+    /// Returns the agent's settings folder.
     pub(crate) fn folder(
         &self,
         home: &Path,
@@ -77,7 +77,7 @@ impl TargetPlace {
     }
 }
 
-/// Every agent, in the order in which they are shown.
+/// Every agent, in the order of display.
 pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent {
         name: "claude",
@@ -153,7 +153,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
                     content: include_str!("../../../../clients/copilot-extension/extension.mjs"),
                 }),
             },
-            // Without it no extension is loaded.
+            // Without this setting no extension is loaded.
             Target {
                 place: COPILOT_PLACE,
                 kind: TargetKind::Switch(SwitchSettings { key: "experimental", syntax: COPILOT_SYNTAX }),
@@ -182,7 +182,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
     },
 ];
 
-/// The agent with this name.
+/// Returns the agent with this name.
 pub fn linked_agent(name: &str) -> Option<&'static LinkedAgent> {
     LINKED_AGENTS.iter().find(|agent| agent.name == name)
 }
@@ -200,19 +200,20 @@ const GEMINI_PLACE: TargetPlace = TargetPlace {
 const COPILOT_PLACE: TargetPlace =
     TargetPlace { variable: "COPILOT_HOME", below_variable: "", below_home: ".copilot", file: "settings.json" };
 
-/// The syntax that each agent's own reader takes, tried with the real programs: Claude Code 2.1.330, Gemini CLI 0.61.0, Copilot 1.0.102.
+/// The syntax that each agent's own reader accepts, tested with the real programs: Claude Code 2.1.330, Gemini CLI
+/// 0.61.0, Copilot 1.0.102.
 const CLAUDE_SYNTAX: Syntax = Syntax { comments: false, trailing_commas: false, bom: true };
 const GEMINI_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: false, bom: false };
 const COPILOT_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: true, bom: true };
 
-/// Time that Claude Code lets a question wait for an answer, in seconds; afterwards its dialog alone is left.
+/// Time that Claude Code lets a question wait for an answer, in seconds; afterwards only its dialog can answer.
 const CLAUDE_ANSWER: u32 = 86_400;
-/// Time that Claude Code waits for a line of text to be taken, in seconds; afterwards it is missing.
+/// Time that Claude Code waits until a line of text is accepted, in seconds; afterwards the line is missing.
 const CLAUDE_TEXT: u32 = 10;
-/// Time that Gemini CLI waits for a hook, in milliseconds; afterwards it goes on, and the event is missing.
+/// Time that Gemini CLI waits for a hook, in milliseconds; afterwards it continues, and the event is missing.
 const GEMINI_WAIT: u32 = 5_000;
 
-/// The command that waits for a prompt from elsewhere, and wakes the idle agent with it.
+/// Makes the entry of the command that waits for a prompt from elsewhere, and wakes the idle agent with it.
 const fn inbox(event: &'static str) -> HookLine {
     HookLine { words: "--inbox", timeout: Some(CLAUDE_ANSWER), wakes: true, ..HookLine::plain(event) }
 }
@@ -233,7 +234,7 @@ const CLAUDE: HookSettings = HookSettings {
         HookLine::plain("PermissionDenied"),
         HookLine::plain("Notification"),
         HookLine::plain("Stop"),
-        // The one of the session's start has ended with the prompt that it brought.
+        // The command of the session's start has ended with the prompt that it sent.
         inbox("Stop"),
         HookLine::plain("StopFailure"),
         HookLine::plain("SubagentStart"),
@@ -241,12 +242,12 @@ const CLAUDE: HookSettings = HookSettings {
     ],
 };
 
-/// An entry of Gemini CLI, which shows the name while the command runs.
+/// Makes an entry of Gemini CLI, which shows the name while the command runs.
 const fn gemini(event: &'static str) -> HookLine {
     HookLine { timeout: Some(GEMINI_WAIT), name: Some(GEMINI_NAME), ..HookLine::plain(event) }
 }
 
-/// The name of our hooks in Gemini CLI, by which a person can switch them off there.
+/// The name of Plexus's hooks in Gemini CLI, by which a user can switch them off there.
 pub(crate) const GEMINI_NAME: &str = "plexus";
 
 const GEMINI: HookSettings = HookSettings {

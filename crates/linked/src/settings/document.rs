@@ -1,7 +1,7 @@
-//! A settings file as text with places: what is in it, where a child can be put and how one is taken out again.
+//! A settings file as text with positions: its values, the places where a child can be inserted, and the removal of one.
 //!
-//! The parser says where each value, comma and comment stands; the edits are made on the text itself. So a byte that is not
-//! ours cannot change: an edit only puts text between two bytes, and takes out what was put.
+//! The parser returns the position of each value, comma and comment; edits are made on the text itself. So bytes of the
+//! user cannot change: an edit only inserts text between two bytes, and removes what was inserted.
 
 use std::ops::Range;
 
@@ -13,25 +13,25 @@ use serde_json::Value;
 
 /// The bytes with which some editors begin a file.
 pub(crate) const BOM: &str = "\u{feff}";
-/// The largest settings file that is read, in bytes; a larger one is refused.
+/// Maximum size of a settings file, in bytes; a larger one is refused.
 pub(crate) const SETTINGS_MAX: u64 = 1 << 20;
 
-/// The syntax that an agent's own reader takes beside plain JSON. A file that it does not take is refused: an addition would have
-/// no effect.
+/// The syntax that an agent's own reader accepts in addition to plain JSON. A file that it does not accept is refused:
+/// an addition would have no effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Syntax {
-    /// `//` and `/* */`.
+    /// Accepts comments: `//` and `/* */`.
     pub(crate) comments: bool,
-    /// A comma before a closing bracket.
+    /// Accepts a comma before a closing bracket.
     pub(crate) trailing_commas: bool,
-    /// A byte order mark at the beginning.
+    /// Accepts a byte order mark at the beginning.
     pub(crate) bom: bool,
 }
 
 /// The reason why the text of a settings file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// The text is not what the agent reads.
+    /// The agent cannot read the text.
     #[error("line {line}, column {column}: {what}, so the agent itself cannot read the file; correct that place")]
     Syntax {
         /// The line, from 1.
@@ -44,20 +44,20 @@ pub enum SettingsError {
     /// The file begins with a byte order mark, and the agent stops there.
     #[error("it begins with a byte order mark, which the agent cannot read; save it as UTF-8 without one")]
     ByteOrderMark,
-    /// The outermost value is no object.
+    /// The outermost value is not an object.
     #[error("it holds {found} where the settings' object `{{..}}` belongs; put the settings into an object")]
     NotAnObject {
         /// The kind of value that is there.
         found: &'static str,
     },
-    /// A key stands twice in one object: agents read only one of them.
+    /// An object has a duplicate key, of which agents read only one.
     #[error(
         "line {line}: the key {key:?} stands twice in one object, and the agent reads only one of them; remove the other"
     )]
     KeyTwice {
         /// The key.
         key: String,
-        /// The line of the second one.
+        /// The line of the second occurrence.
         line: usize,
     },
     /// A value has a type that the agent does not read there.
@@ -67,9 +67,9 @@ pub enum SettingsError {
         key: String,
         /// The line.
         line: usize,
-        /// The kind of value that is there.
+        /// The actual kind of the value.
         found: &'static str,
-        /// The kind of value that belongs there.
+        /// The expected kind of the value.
         wanted: &'static str,
     },
     /// The edit did not pass its own check.
@@ -77,25 +77,25 @@ pub enum SettingsError {
     Unsafe,
 }
 
-/// A piece of text that takes the place of another.
+/// A replacement of a piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Splice {
-    /// The bytes that are removed; empty for a mere insertion.
+    /// The bytes that are removed; empty for an insertion.
     pub(crate) at: Range<usize>,
     /// The text that is inserted.
     pub(crate) put: String,
 }
 
-/// An object or an array with the places of its children.
+/// An object or an array with the positions of its children.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
-    /// After the opening bracket.
+    /// The position after the opening bracket.
     open: usize,
-    /// At the closing bracket.
+    /// The position of the closing bracket.
     close: usize,
     /// The children: `"key": value`, or a value.
     children: Vec<Range<usize>>,
-    /// `true` if what it stands in is one line.
+    /// `true` if the surrounding value is on one line.
     within_line: bool,
 }
 
@@ -111,7 +111,7 @@ impl Container {
     }
 }
 
-/// A child to put into a container.
+/// A child to insert into a container.
 #[derive(Clone, Debug)]
 pub(crate) struct NewChild<'v> {
     /// The key, in an object.
@@ -126,17 +126,17 @@ struct Style {
     newline: &'static str,
     /// One step of indentation.
     step: String,
-    /// After a colon.
+    /// The space after a colon.
     colon: &'static str,
-    /// After a comma between children of one line.
+    /// The space after a comma between children of one line.
     comma: &'static str,
-    /// Inside the braces of one line.
+    /// The space inside the braces of one line.
     pad: &'static str,
     /// `true` if the whole file is one line.
     one_line: bool,
 }
 
-/// A comment, and whether the rest of its line belongs to it.
+/// A comment, with whether the rest of its line belongs to it.
 #[derive(Clone, Debug)]
 struct Remark {
     at: Range<usize>,
@@ -149,7 +149,7 @@ pub(crate) struct Document<'a> {
     body: &'a str,
     /// The bytes of the byte order mark.
     skipped: usize,
-    /// The settings; none in a file without a value.
+    /// The settings; `None` in a file without a value.
     root: Option<Object<'a>>,
     remarks: Vec<Remark>,
     commas: Vec<usize>,
@@ -158,7 +158,7 @@ pub(crate) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads `text` as the agent does.
+    /// Parses `text` as the agent does.
     pub(crate) fn parse(text: &'a str, syntax: Syntax) -> Result<Self, SettingsError> {
         let body = text.strip_prefix(BOM).unwrap_or(text);
         let skipped = text.len() - body.len();
@@ -189,7 +189,7 @@ impl<'a> Document<'a> {
             remarks.push(Remark { at: one.start()..one.end(), rest_of_line });
         }
         remarks.sort_by_key(|remark| remark.at.start);
-        // A comment is listed for what stands before it and for what stands after it.
+        // A comment is listed for the value before it and for the one after it.
         remarks.dedup_by_key(|remark| remark.at.start);
         let tokens = parsed.tokens.unwrap_or_default();
         let commas = tokens.iter().filter(|one| one.token == Token::Comma).map(|one| one.range.start).collect();
@@ -213,12 +213,12 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// The settings, where the file has a value.
+    /// Returns the settings, if the file has a value.
     pub(crate) fn root(&self) -> Option<&Object<'a>> {
         self.root.as_ref()
     }
 
-    /// The settings as a value; an empty object where the file has none.
+    /// Returns the settings as a value; an empty object if the file has none.
     pub(crate) fn value(&self) -> &Value {
         &self.value
     }
@@ -228,12 +228,12 @@ impl<'a> Document<'a> {
         !self.remarks.is_empty()
     }
 
-    /// The line of a place, from 1.
+    /// Returns the line of a position, from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         line_of(self.body, at)
     }
 
-    /// A member of an object that must have a type if it is there.
+    /// Makes the error for a member of an object that has the wrong type.
     pub(crate) fn wrong_type(&self, member: &ObjectProp, wanted: &'static str) -> SettingsError {
         let found = kind(&member.value);
         SettingsError::WrongType {
@@ -264,14 +264,14 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A list that stands in `outer`.
+    /// Returns a list in `outer` as a container.
     pub(crate) fn list_in(&self, outer: &Container, list: &Array) -> Container {
         Container { within_line: !has_newline(&self.body[outer.open..outer.close]), ..Container::array(list) }
     }
 
     // === putting in ===
 
-    /// The splices that put children behind the last one of a container.
+    /// Adds the splices that insert children behind the last one of a container.
     pub(crate) fn append(&self, into: &Container, new: &[NewChild], out: &mut Vec<Splice>) {
         match into.children.last() {
             Some(last) => self.append_behind(into, last, new, out),
@@ -296,7 +296,7 @@ impl<'a> Document<'a> {
         let mut put = children.join(",");
         match trailing {
             Some(_) => put.push(','),
-            // Where both stand at one place, this one is made first.
+            // If both are at the same position, this one is applied first.
             None => out.push(Splice { at: last.end..last.end, put: ",".into() }),
         }
         out.push(Splice { at: anchor..anchor, put });
@@ -324,7 +324,7 @@ impl<'a> Document<'a> {
         out.push(Splice { at: anchor..anchor, put });
     }
 
-    /// The splice that gives a file without a value its object.
+    /// Returns the splice that gives a file without a value its object.
     pub(crate) fn begin(&self, new: &[NewChild]) -> Splice {
         let remark = self.remarks.last();
         let anchor = remark.map_or(0, |remark| remark.at.end);
@@ -346,7 +346,7 @@ impl<'a> Document<'a> {
         out
     }
 
-    /// Writes a value in the file's own style: over lines behind an indentation, or in one line.
+    /// Writes a value in the file's own style: on several lines with an indentation, or on one line.
     fn write(&self, value: &Value, indent: Option<&str>, out: &mut String) {
         let (open, close, children): (char, char, Vec<NewChild>) = match value {
             Value::Array(all) => ('[', ']', all.iter().map(|value| NewChild { key: None, value }).collect()),
@@ -376,7 +376,7 @@ impl<'a> Document<'a> {
 
     // === taking out ===
 
-    /// Returns whether a comment stands in the container, outside of the children that are marked.
+    /// Returns whether the container has a comment outside of the marked children.
     pub(crate) fn remarks_beside(&self, of: &Container, marked: &[bool]) -> bool {
         let ours = |remark: &Remark| {
             let children = of.children.iter().zip(marked).filter(|(_, marked)| **marked);
@@ -385,7 +385,7 @@ impl<'a> Document<'a> {
         self.remarks_in(of.open..of.close).any(|remark| !ours(remark))
     }
 
-    /// The splices that take the marked children out of a container, with the commas and the space that belonged to them.
+    /// Adds the splices that remove the marked children of a container, with their commas and space.
     pub(crate) fn remove(&self, from: &Container, marked: &[bool], out: &mut Vec<Splice>) {
         let is_marked = |at: usize| marked.get(at).copied().unwrap_or(false);
         let all = (0..from.children.len()).all(is_marked);
@@ -402,7 +402,7 @@ impl<'a> Document<'a> {
                 cuts.push(comma..comma + 1);
             }
         }
-        // Behind the last child that stays, one comma is too many, unless the file has commas before closing brackets.
+        // Behind the last remaining child, one comma is too many, unless the file has commas before closing brackets.
         if let Some(kept) = last_kept.filter(|kept| kept + 1 < from.children.len()) {
             let last = from.children.last().map_or(from.close, |last| last.end);
             let next = from.children[kept + 1].start;
@@ -423,7 +423,7 @@ impl<'a> Document<'a> {
         out.extend(merged.into_iter().map(|cut| self.cut(cut)));
     }
 
-    /// A cut, that leaves a comment's line its end.
+    /// Returns the splice that removes a range, but retains the line end of a comment.
     fn cut(&self, at: Range<usize>) -> Splice {
         let behind_remark = self.remarks.iter().any(|remark| remark.rest_of_line && remark.at.end == at.start);
         let rest = self.body[at.end..].trim_start_matches([' ', '\t']);
@@ -432,7 +432,7 @@ impl<'a> Document<'a> {
         Splice { at, put }
     }
 
-    /// The text with the splices made.
+    /// Returns the text with the splices applied.
     pub(crate) fn spliced(&self, mut splices: Vec<Splice>) -> Result<String, SettingsError> {
         splices.sort_by_key(|splice| (splice.at.start, splice.at.end));
         let mut out = String::with_capacity(self.body.len() + 4096);
@@ -456,7 +456,7 @@ impl<'a> Document<'a> {
         self.remarks[from..].iter().take_while(move |remark| remark.at.end <= within.end)
     }
 
-    /// The first comma in a range that holds no values.
+    /// Returns the first comma in a range without values.
     fn comma_in(&self, within: Range<usize>) -> Option<usize> {
         let from = self.commas.partition_point(|comma| *comma < within.start);
         self.commas.get(from).copied().filter(|comma| *comma < within.end)
@@ -467,7 +467,7 @@ impl<'a> Document<'a> {
         self.body[..at].trim_end_matches([' ', '\t', '\n', '\r']).len()
     }
 
-    /// The indentation of the line that a place is on.
+    /// Returns the indentation of the line of a position.
     fn indent_of_line(&self, at: usize) -> String {
         let line = self.body[..at].rfind(['\n', '\r']).map_or(0, |newline| newline + 1);
         self.body[line..at].chars().take_while(|one| matches!(one, ' ' | '\t')).collect()
@@ -504,7 +504,7 @@ impl Style {
     }
 }
 
-/// The settings by a second, strict reader, of a copy without comments and commas that are too many.
+/// Parses the settings with a second, strict reader, from a copy without comments and superfluous commas.
 fn plain_value(body: &str, remarks: &[Remark], trailing: &[usize]) -> Result<Value, SettingsError> {
     let mut plain = body.as_bytes().to_vec();
     for remark in remarks {

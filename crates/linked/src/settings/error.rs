@@ -1,14 +1,14 @@
-//! The reason why an agent is not linked: what, why, and the fix.
+//! The errors of linking an agent, each with the reason and the fix.
 
 use std::path::PathBuf;
 
 use crate::settings::document::{SETTINGS_MAX, SettingsError};
 use crate::settings::version::GateError;
 
-/// The reason why nothing is written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The text of a settings file is not edited.
+    /// The text of a settings file cannot be edited.
     #[error("{}: {why}", path.display())]
     Settings {
         /// The file.
@@ -24,14 +24,14 @@ pub enum LinkError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The failed operation, as a participle.
+        /// The operation that failed, as a participle.
         what: &'static str,
         /// The system's reason.
         why: std::io::Error,
         /// The fix.
         fix: &'static str,
     },
-    /// There is something else than a file.
+    /// The path exists, but is not a file.
     #[error("{} is not a file; move it, so that the agent's settings can be there", path.display())]
     NotAFile {
         /// The path.
@@ -63,7 +63,7 @@ pub enum LinkError {
         /// The target of the link.
         real: PathBuf,
     },
-    /// A symbolic link leads nowhere.
+    /// The target of a symbolic link does not exist.
     #[error("{} is a symbolic link to something that is not there; remove it or make its target", path.display())]
     LeadsNowhere {
         /// The link.
@@ -75,13 +75,13 @@ pub enum LinkError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// The file has several names, and a replaced file would be a copy.
+    /// The file has several names, and a replacement would be a copy.
     #[error("{} has several names (hard links), and only one of them would change; use a symbolic link", path.display())]
     SeveralNames {
         /// The file.
         path: PathBuf,
     },
-    /// A file that is not ours stands where ours belongs.
+    /// A file of the user is in the place of one of Plexus.
     #[error("{} is there and was not made by Plexus; move it to another name", path.display())]
     NotOurs {
         /// The file.

@@ -1,7 +1,7 @@
 //! The one module of this crate that reads and writes: settings files, backups and records.
 //!
-//! A file is replaced as a whole by a rename in its folder, and only if it still is what was read. A symbolic link stays: what it
-//! leads to is edited.
+//! A file is replaced as a whole by a rename in its folder, and only if it has not changed since it was read. A
+//! symbolic link stays: its target is edited.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use crate::settings::document::SETTINGS_MAX;
 use crate::settings::error::LinkError;
 
-/// The largest record that is read, in bytes; a larger one is called damaged.
+/// Maximum size of a record, in bytes; a larger one is reported as damaged.
 const RECORD_MAX: u64 = 1 << 20;
 /// The mode of a new settings file and of a new folder: agents keep keys there.
 const NEW_FILE: u32 = 0o600;
@@ -24,7 +24,7 @@ const NEW_FOLDER: u32 = 0o700;
 pub(crate) struct Place {
     /// The path that the agent uses.
     pub(crate) path: PathBuf,
-    /// The same without symbolic links.
+    /// The path without symbolic links.
     pub(crate) real: PathBuf,
 }
 
@@ -47,7 +47,7 @@ fn io(path: &Path, what: &'static str, why: std::io::Error) -> LinkError {
     LinkError::Io { path: path.to_owned(), what, why, fix }
 }
 
-/// The path without symbolic links; its end may not exist yet.
+/// Resolves the symbolic links of a path, whose end may not exist yet.
 fn resolve(path: &Path) -> Result<PathBuf, LinkError> {
     let mut missing = Vec::new();
     let mut there = path;
@@ -87,12 +87,12 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Reads a settings file; nothing if there is none.
+/// Reads a settings file; returns `None` if there is none.
 pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
     let real = &place.real;
     let path = || place.path.clone();
     let mut options = OpenOptions::new();
-    // The path was resolved: a link here was put there since. A pipe must not make us wait.
+    // The path was resolved: a link here was made since. A pipe must not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(real) {
         Ok(file) => file,
@@ -115,7 +115,7 @@ pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
     Ok(Some(Content { text, mode: meta.mode() & 0o7777, group: meta.gid() }))
 }
 
-/// Refuses a file or folder that is not to be written to, before anything is.
+/// Refuses a file or folder that must not be written, before any write.
 pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
     let meta = match place.real.symlink_metadata() {
         Ok(meta) => Some(meta),
@@ -123,7 +123,7 @@ pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
         Err(why) => return Err(io(&place.path, "read", why)),
     };
     if let Some(meta) = meta {
-        // The rename would work: the mode says what the person wants.
+        // The rename would succeed, but the mode shows the user's intention.
         if meta.mode() & 0o200 == 0 {
             return Err(LinkError::ReadOnly { path: place.path.clone() });
         }
@@ -142,14 +142,14 @@ pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
     if meta.mode() & 0o200 == 0 {
         return Err(LinkError::ReadOnly { path: folder.to_owned() });
     }
-    // What the mode does not tell: a disk that is mounted read-only.
+    // The mode does not show a disk that is mounted read-only.
     match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
         Ok(()) => Ok(()),
         Err(why) => Err(io(folder, "written to", why.into())),
     }
 }
 
-/// The folders above a file that are missing, outermost first.
+/// Returns the missing folders above a file, outermost first.
 pub(crate) fn missing_folders(place: &Place) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> =
         place.real.ancestors().skip(1).take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
@@ -157,7 +157,7 @@ pub(crate) fn missing_folders(place: &Place) -> Vec<PathBuf> {
     missing
 }
 
-/// Makes the folders, for their owner alone.
+/// Makes the folders, accessible only to their owner.
 pub(crate) fn make_folders(folders: &[PathBuf]) -> Result<(), LinkError> {
     for folder in folders {
         match std::fs::DirBuilder::new().mode(NEW_FOLDER).create(folder) {
@@ -169,17 +169,17 @@ pub(crate) fn make_folders(folders: &[PathBuf]) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// Removes the folders that are empty, innermost first.
+/// Removes the empty folders, innermost first.
 pub(crate) fn remove_folders(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
-        // One that is not empty stays, and so does what is above it.
+        // A folder that is not empty stays, and so do those above it.
         if std::fs::remove_dir(folder).is_err() {
             return;
         }
     }
 }
 
-/// Gives a settings file another content, if it still has the one that was read: `None` is no file.
+/// Replaces the content of a settings file, if it has not changed since it was read; `None` stands for no file.
 pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str>) -> Result<(), LinkError> {
     let changed = || LinkError::Changed { path: place.path.clone() };
     match after {
@@ -190,7 +190,7 @@ pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str
             if before.is_some() {
                 new.rename()
             } else {
-                // A file that somebody made in this moment must not be replaced.
+                // A file that was created at this moment must not be replaced.
                 new.name().map_err(|why| {
                     if why.kind() == ErrorKind::AlreadyExists { changed() } else { io(&place.path, "made", why) }
                 })
@@ -205,10 +205,10 @@ pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str
     }
 }
 
-/// Returns whether the file is what was read.
+/// Checks that the file has not changed since it was read.
 fn same(place: &Place, before: Option<&Content>) -> Result<(), LinkError> {
     let changed = || LinkError::Changed { path: place.path.clone() };
-    // A link may have been put there, or lead elsewhere now.
+    // A link may have been created there, or changed since.
     if resolve(&place.path).ok().as_ref() != Some(&place.real) {
         return Err(changed());
     }
@@ -221,7 +221,7 @@ fn same(place: &Place, before: Option<&Content>) -> Result<(), LinkError> {
     if is_same { Ok(()) } else { Err(changed()) }
 }
 
-/// A file that is renamed when it is whole, and removed if it is not.
+/// A temporary file that is renamed when it is complete, and removed if it is not.
 struct TempFile {
     at: PathBuf,
     to: PathBuf,
@@ -247,14 +247,14 @@ impl TempFile {
         file.sync_all()
     }
 
-    /// Takes the place of a file.
+    /// Replaces a file by the temporary one.
     fn rename(&self) -> Result<(), LinkError> {
         std::fs::rename(&self.at, &self.to).map_err(|why| io(&self.to, "replaced", why))?;
         sync_folder(&self.to);
         Ok(())
     }
 
-    /// Becomes a file where there is none.
+    /// Moves the temporary file to its path, which must not exist yet.
     fn name(&self) -> std::io::Result<()> {
         std::fs::hard_link(&self.at, &self.to)?;
         sync_folder(&self.to);
@@ -268,7 +268,7 @@ impl Drop for TempFile {
     }
 }
 
-/// Makes a rename last. Some file systems cannot; then it lasts a moment later.
+/// Makes a rename durable. Some file systems cannot; there it becomes durable a moment later.
 fn sync_folder(of: &Path) {
     if let Some(folder) = of.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
@@ -280,7 +280,7 @@ pub(crate) fn runs(program: &Path) -> bool {
     std::fs::metadata(program).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }
 
-/// The text of a file that is only looked at; nothing if it is not there, or no text of a usual size.
+/// Reads a file for display; returns `None` if it does not exist, or is not text of a usual size.
 pub(crate) fn glance(path: &Path) -> Option<String> {
     let flags = OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
@@ -294,11 +294,11 @@ pub(crate) fn glance(path: &Path) -> Option<String> {
 
 // === the folder of records and backups ===
 
-/// The folder in which linking keeps its records.
+/// The folder for the records of linking.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordFolder(pub(crate) PathBuf);
 
-/// Held by the one `plexus link` that writes.
+/// The lock of the `plexus link` that writes.
 #[derive(Debug)]
 pub(crate) struct LinkLock {
     _file: File,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::settings::document::{Container, Document, NewChild, SettingsError, Splice, Syntax};
 
-/// The settings' member with the hooks.
+/// The member of the settings that has the hooks.
 const HOOKS: &str = "hooks";
 
 /// One hook entry of an agent's table.
@@ -17,19 +17,19 @@ pub struct HookLine {
     pub words: &'static str,
     /// The time after which the agent stops waiting for the command, in the agent's own unit.
     pub timeout: Option<u32>,
-    /// `true` if the command runs beside the agent and wakes it by its exit code.
+    /// `true` if the command runs in parallel to the agent and wakes it by its exit code.
     pub wakes: bool,
     /// The name that the agent shows while the command runs.
     pub name: Option<&'static str>,
 }
 
 impl HookLine {
-    /// An entry with the command alone.
+    /// Makes an entry with only the command.
     pub const fn plain(event: &'static str) -> Self {
         Self { event, words: "", timeout: None, wakes: false, name: None }
     }
 
-    /// The command of the entry.
+    /// Returns the command of the entry.
     fn command(&self, program: &str, agent: &str) -> String {
         let program = shell_words::quote(program);
         let space = if self.words.is_empty() { "" } else { " " };
@@ -65,18 +65,18 @@ pub(crate) struct HookSettings {
     pub(crate) syntax: Syntax,
 }
 
-/// The entries of ours in a file.
+/// The entries of Plexus in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundHooks {
     /// The number of entries.
     pub(crate) count: usize,
     /// The programs that their commands start.
     pub(crate) programs: Vec<String>,
-    /// The differences from what this program would write; empty where there are none.
+    /// The differences from the entries that this program would write; empty if there are none.
     pub(crate) differs: Vec<String>,
 }
 
-/// One entry of ours in a file.
+/// An entry of Plexus in a file.
 struct OwnEntry<'a> {
     event: String,
     words: String,
@@ -84,10 +84,10 @@ struct OwnEntry<'a> {
     entry: &'a Value,
 }
 
-/// The program and the words behind `hook AGENT` of a command of ours.
+/// Returns the program, and the arguments after `hook AGENT`, of a command of Plexus.
 pub(crate) fn own_command(command: &str, agent: &str) -> Option<(String, String)> {
     let words = shell_words::split(command).ok()?;
-    // Somebody may have put variables before it.
+    // A user may have put variables before it.
     let assigns = |word: &&String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
     let mut rest = words.iter().skip_while(assigns);
     let program = rest.next()?;
@@ -109,13 +109,13 @@ fn is_own(entry: &Node, agent: &str) -> bool {
     text("type") == Some("command") && text("command").is_some_and(|command| own_command(command, agent).is_some())
 }
 
-/// The lists of groups, by event, after a check that all of it has the types that the agent reads.
+/// Returns the lists of groups, by event, after a check that every member has the type that the agent reads.
 fn events<'d, 'a>(document: &'d Document<'a>) -> Result<Vec<&'d ObjectProp<'a>>, SettingsError> {
     let Some(hooks) = document.root().and_then(|root| root.get(HOOKS)) else { return Ok(Vec::new()) };
     let Node::Object(events) = &hooks.value else { return Err(document.wrong_type(hooks, "an object")) };
     for event in &events.properties {
         let Node::Array(groups) = &event.value else {
-            // Older Gemini CLIs kept switches beside the events.
+            // Older Gemini CLIs have switches among the events.
             if matches!(event.value, Node::BooleanLit(_)) {
                 continue;
             }
@@ -144,7 +144,7 @@ fn entries<'o, 'a>(group: &'o Node<'a>) -> &'o [Node<'a>] {
 }
 
 impl HookSettings {
-    /// The entries by event: `[(EVENT, {"hooks": [ENTRY, ..]}), ..]`.
+    /// Returns the entries by event: `[(EVENT, {"hooks": [ENTRY, ..]}), ..]`.
     fn groups(&self, program: &str) -> Vec<(&'static str, Value)> {
         let mut groups: Vec<(&'static str, Vec<Value>)> = Vec::new();
         for line in self.lines {
@@ -157,7 +157,7 @@ impl HookSettings {
         groups.into_iter().map(|(event, entries)| (event, json!({ HOOKS: entries }))).collect()
     }
 
-    /// Returns the entries of ours in the file, compared with the table.
+    /// Returns the entries of Plexus in the file, compared with the table.
     pub(crate) fn inspect(&self, text: &str) -> Result<FoundHooks, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         events(&document)?;
@@ -202,9 +202,10 @@ impl HookSettings {
         own.collect()
     }
 
-    /// The text with our entries behind those that are there, and what was made for them: `hooks`, `hooks.EVENT`.
+    /// Returns the text with the entries of Plexus behind the existing ones, and the names of the members that were
+    /// made for them: `hooks`, `hooks.EVENT`.
     ///
-    /// The text must have none of ours.
+    /// The text must not have entries of Plexus.
     pub(crate) fn add(&self, text: &str, program: &str) -> Result<(String, Vec<String>), SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         events(&document)?;
@@ -215,7 +216,7 @@ impl HookSettings {
         let missing: Vec<&(&str, Value)> =
             groups.iter().filter(|(event, _)| hooks.is_none_or(|hooks| hooks.get(event).is_none())).collect();
         made.extend(missing.iter().map(|(event, _)| format!("{HOOKS}.{event}")));
-        // A new event has a list with our group.
+        // A new event has a list with the group of Plexus.
         let lists: Vec<Value> = missing.iter().map(|(_, group)| json!([group])).collect();
         let new: Vec<NewChild> =
             missing.iter().zip(&lists).map(|((event, _), value)| NewChild { key: Some(*event), value }).collect();
@@ -249,7 +250,7 @@ impl HookSettings {
         Ok((after, made))
     }
 
-    /// The edit's own check: all of ours is there, and the rest is what it was.
+    /// Checks the edit: all entries of Plexus are there, and the rest has not changed.
     fn check_added(&self, after: &str, program: &str, before: &Value) -> Result<(), SettingsError> {
         let found = self.inspect(after)?;
         let document = Document::parse(after, self.syntax)?;
@@ -258,8 +259,8 @@ impl HookSettings {
         if whole && rest == self.without_own(before) { Ok(()) } else { Err(SettingsError::Unsafe) }
     }
 
-    /// The text without our entries. `made` names what linking made for them, where that is known: only that is taken out with
-    /// them, if nothing else is in it.
+    /// Returns the text without the entries of Plexus. `made` has the names of the members that linking made for them,
+    /// if they are known: only those are removed as well, if they are empty then.
     pub(crate) fn take_out(&self, text: &str, made: Option<&[String]>) -> Result<String, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         let events = events(&document)?;
@@ -320,13 +321,13 @@ impl HookSettings {
         }
     }
 
-    /// Returns whether a group holds our entries and no others.
+    /// Returns whether a group has only entries of Plexus.
     fn is_own_group(&self, group: &Node) -> bool {
         let entries = entries(group);
         !entries.is_empty() && entries.iter().all(|entry| is_own(entry, self.agent))
     }
 
-    /// Entries of ours that somebody moved into a group with others.
+    /// Removes entries of Plexus that a user moved into a group with others.
     fn take_out_of_group(&self, document: &Document, group: &Node, splices: &mut Vec<Splice>) {
         let Some(list) = group.as_object().and_then(|group| group.get_array(HOOKS)) else { return };
         let marks: Vec<bool> = list.elements.iter().map(|entry| is_own(entry, self.agent)).collect();
@@ -335,7 +336,7 @@ impl HookSettings {
         }
     }
 
-    /// The settings without our entries, and without the lists and the object that would be empty then.
+    /// Returns the settings without the entries of Plexus, and without the lists and the object that would be empty then.
     fn without_own(&self, value: &Value) -> Value {
         let mut value = value.clone();
         let Some(root) = value.as_object_mut() else { return value };

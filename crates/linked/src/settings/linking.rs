@@ -1,4 +1,4 @@
-//! Links and unlinks agents: looks, plans, and does what was planned.
+//! Links and unlinks agents: reads the files, makes a plan, and applies it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use crate::settings::record::{FileRecord, LinkRecord, checksum};
 use crate::settings::target::{TargetError, TargetKind};
 use crate::settings::target_state::TargetState;
 
-/// The variables that say where agents keep their settings.
+/// The variables that name the folders of agents' settings.
 pub const LINK_VARIABLES: &[&str] =
     &["CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME", "ZDOTDIR"];
 
 /// The folder of records in the state folder.
 const RECORDS: &str = "link";
-/// Lines of a diff around what is changed.
+/// Number of lines of a diff around a change.
 const AROUND: usize = 3;
 
-/// The person whose settings are edited, and the program that is written into them.
+/// The settings of a user, and the program that is written into them.
 #[derive(Clone, Debug)]
 pub struct Linker {
     home: PathBuf,
@@ -31,31 +31,31 @@ pub struct Linker {
 /// The state of an agent's link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// The agent needs no linking; with the alternative.
+    /// The agent needs no linking; the text is the alternative.
     NotNeeded(&'static str),
     /// The agent is not linked.
     NotLinked,
     /// The agent is linked to this program.
     Linked,
-    /// The agent is linked to another program or by another version; with the difference.
+    /// The agent is linked to another program or by another version; the text is the difference.
     OutOfDate(String),
-    /// Only a part of what linking wrote is left; what is missing or wrong.
+    /// Only a part of the linked entries is left; the text describes the missing or wrong part.
     Damaged(String),
 }
 
-/// One file that is changed.
+/// The change of a file.
 #[derive(Debug)]
 pub struct FileChange {
     place: Place,
     before: Option<Content>,
     after: Option<String>,
-    /// The text that an undo restores: the one before any entry of ours.
+    /// The text that an undo restores: the one before any entry of Plexus.
     original: Option<String>,
     made: Vec<String>,
     folders: Vec<PathBuf>,
-    /// `true` if a removal leaves exactly what was there before linking.
+    /// `true` if a removal restores exactly the text before linking.
     exact: bool,
-    /// The path of the copy of a person's additions to a file of ours.
+    /// The path of the copy of a user's additions to a file of Plexus.
     copy: Option<String>,
 }
 
@@ -64,22 +64,22 @@ pub struct FileChange {
 pub struct LinkPlan {
     /// The agent.
     pub agent: &'static LinkedAgent,
-    /// `true` if it takes out what linking wrote.
+    /// `true` if the plan removes the linked entries.
     pub removal: bool,
-    /// The files that change. Empty if all is as it should be.
+    /// The changes of files. Empty if nothing has to change.
     pub changes: Vec<FileChange>,
-    /// The record that is kept afterwards.
+    /// The record that is stored afterwards.
     record: Option<StoredRecord>,
-    /// The record that there is.
+    /// The existing record.
     previous: Option<StoredRecord>,
-    /// `true` if there is a record, whole or not.
+    /// `true` if there is a record, even a damaged one.
     recorded: bool,
 }
 
-/// A record with the texts of its files before.
+/// A record with the earlier texts of its files.
 type StoredRecord = (LinkRecord, Vec<Option<String>>);
 
-/// The state of one target, before a plan.
+/// The state of a target before a plan.
 struct Looked {
     place: Place,
     content: Option<Content>,
@@ -93,11 +93,10 @@ impl Looked {
 }
 
 impl Linker {
-    /// For the settings below `home`, with records below `state`. `program` is the path of this program as it is written into
-    /// commands, and `variable` looks up those of [`LINK_VARIABLES`].
+    /// Makes a linker for the settings below `home`, with records below `state`. `program` is the path of this program
+    /// as it is written into commands, and `variable` looks up those of [`LINK_VARIABLES`].
     ///
-    /// # Errors
-    /// [`LinkError::Program`]: the path does not fit into a command.
+    /// # Errors Returns [`LinkError::Program`] if the path cannot be written into a command.
     pub fn new(
         home: &Path,
         state: &Path,
@@ -109,7 +108,7 @@ impl Linker {
         if !program.is_absolute() {
             return Err(refused("it is not absolute"));
         }
-        // Shells and agents each expand some of these; the same text must mean the same everywhere.
+        // Shells and agents each expand some of these characters; the same text must have the same meaning everywhere.
         if name.chars().any(|one| one.is_control() || matches!(one, '$' | '`' | '\\' | '"' | '\'' | '%')) {
             return Err(refused("a shell or an agent would change characters in it"));
         }
@@ -122,12 +121,12 @@ impl Linker {
         Ok(Self { home: home.to_owned(), program: name.to_owned(), variables, records })
     }
 
-    /// The home folder.
+    /// Returns the home folder.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The folder in which an agent keeps a file.
+    /// Returns the folder in which an agent stores a file.
     pub(crate) fn folder(&self, target: &Target) -> Result<TargetFolder, LinkError> {
         target.place.folder(&self.home, |name| self.variables.get(name).cloned())
     }
@@ -144,18 +143,16 @@ impl Linker {
         Ok(Looked { place, content, state })
     }
 
-    /// The files of an agent, as it names them.
+    /// Returns the files of an agent, as it names them.
     ///
-    /// # Errors
-    /// [`LinkError::NotAbsolute`].
+    /// # Errors Returns [`LinkError::NotAbsolute`].
     pub fn paths(&self, agent: &LinkedAgent) -> Result<Vec<PathBuf>, LinkError> {
         agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
     }
 
-    /// Returns whether an agent is linked.
+    /// Returns the state of an agent's link.
     ///
-    /// # Errors
-    /// Its files cannot be read or are not understood.
+    /// # Errors Returns an error if its files cannot be read or parsed.
     pub fn state(&self, agent: &LinkedAgent) -> Result<LinkState, LinkError> {
         if let Some(without) = agent.without {
             return Ok(LinkState::NotNeeded(without));
@@ -163,7 +160,7 @@ impl Linker {
         let record = LinkRecord::load(&self.records, agent.name)?;
         let looked: Vec<Looked> = agent.targets.iter().map(|target| self.look(target)).collect::<Result<_, _>>()?;
         let own = |one: &&Looked| one.state != TargetState::Absent;
-        // A switch that is on may be the person's own.
+        // A switch that is on may be the user's own setting.
         let ours =
             agent.targets.iter().zip(&looked).filter(|(target, _)| !matches!(target.kind, TargetKind::Switch(_)));
         if ours.map(|(_, one)| one).filter(own).count() == 0 {
@@ -199,8 +196,7 @@ impl Linker {
 
     /// Returns the changes that link an agent.
     ///
-    /// # Errors
-    /// [`LinkError`]: nothing can be changed.
+    /// # Errors Returns a [`LinkError`] if nothing can be changed.
     pub fn plan_link(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         let record = LinkRecord::load(&self.records, agent.name)?;
         let mut changes = Vec::new();
@@ -209,7 +205,7 @@ impl Linker {
             let looked = self.look(target)?;
             let known = record.as_ref().and_then(|record| record.of(&looked.place.path));
             if looked.state == TargetState::Current {
-                // What linking did to it then is remembered, not what it would do now.
+                // The record has the effect of linking at that time, which may differ from the present one.
                 if let (Some((at, file)), Some(record)) = (known, &record) {
                     kept.push((file.clone(), record.backup(&self.records, agent.name, at)));
                 }
@@ -240,7 +236,7 @@ impl Linker {
     ) -> Result<FileChange, LinkError> {
         let known = record.and_then(|record| record.of(&looked.place.path).map(|(at, file)| (record, at, file)));
         let mut folders = files::missing_folders(&looked.place);
-        // Ours is taken out first: an entry of another version does not stay beside the new one.
+        // Entries of Plexus are removed first: an entry of another version does not stay beside the new one.
         let original = match (looked.text(), known) {
             (Some(text), Some((record, at, file))) if checksum(text) == file.after => {
                 record.backup(&self.records, agent.name, at).map_or_else(
@@ -267,17 +263,16 @@ impl Linker {
 
     /// Returns the changes that unlink an agent.
     ///
-    /// # Errors
-    /// [`LinkError`]: nothing can be changed.
+    /// # Errors Returns a [`LinkError`] if nothing can be changed.
     pub fn plan_removal(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
-        // Entries are known without their record, so a damaged one is no obstacle.
+        // Entries are recognized without their record, so a damaged one is no obstacle.
         let loaded = LinkRecord::load(&self.records, agent.name);
         let recorded = !matches!(loaded, Ok(None));
         let record = loaded.ok().flatten();
         let mut changes = Vec::new();
         for (at, target) in agent.targets.iter().enumerate() {
             let looked = match self.look(target) {
-                // A file of somebody else at our path is left alone.
+                // A file of the user at the path of Plexus's own file is left alone.
                 Err(LinkError::NotOurs { .. }) => continue,
                 looked => looked?,
             };
@@ -324,27 +319,26 @@ impl Linker {
         let edited = matches!(target.kind, TargetKind::File(_)) && looked.state != TargetState::Current && !is_exact;
         let copy = edited.then(|| format!("{}.{number}.edited", agent.name));
         let mut folders = known.map(|(_, _, file)| file.folders.clone()).unwrap_or_default();
-        // Only folders above the file, whatever the record says.
+        // Only folders above the file are removed, whatever the record has.
         folders.retain(|folder| looked.place.real.starts_with(folder));
         let (place, before) = (looked.place, looked.content);
         Ok(Some(FileChange { place, before, after, original: None, made: Vec::new(), folders, exact: is_exact, copy }))
     }
 
-    /// Does what was planned: all of it, or nothing.
+    /// Applies a plan: all of it, or nothing.
     ///
-    /// # Errors
-    /// [`LinkError`]: the files are as they were before.
+    /// # Errors Returns a [`LinkError`]; then the files are as they were before.
     pub fn apply(&self, plan: &LinkPlan) -> Result<(), LinkError> {
         let _lock = self.records.lock()?;
         let name = plan.agent.name;
         if let Some((record, backups)) = plan.record.as_ref().filter(|_| !plan.changes.is_empty()) {
-            // Before the files: what is undone must be known at any moment.
+            // The record is written before the files, so that an undo is possible at any moment.
             record.store(&self.records, name, backups)?;
         }
         for (at, change) in plan.changes.iter().enumerate() {
             if let Err(why) = self.apply_change(change) {
                 for done in plan.changes[..at].iter().rev() {
-                    // The error that began this is the one to report.
+                    // The first error is the one to report.
                     let _ = done.revert();
                 }
                 if !plan.removal {
@@ -376,14 +370,14 @@ impl Linker {
         files::change(&change.place, change.before.as_ref(), change.after.as_deref())
     }
 
-    /// Returns the path of the copy of a file that is deleted, if a person edited it.
+    /// Returns the path of the copy of a file that is deleted, if the user edited it.
     pub fn copy_of(&self, change: &FileChange) -> Option<PathBuf> {
         change.copy.as_ref().map(|name| self.records.0.join(name))
     }
 }
 
 impl LinkPlan {
-    /// Names exactly these changes: the same as long as the files are as they are now.
+    /// Returns a digest of these changes, which is the same as long as the files do not change.
     pub fn digest(&self) -> String {
         let mut all = format!("{}\n{}\n", self.agent.name, self.removal);
         for change in &self.changes {
@@ -402,7 +396,7 @@ impl LinkPlan {
 }
 
 impl FileChange {
-    /// The file, as the agent names it.
+    /// Returns the file, as the agent names it.
     pub fn path(&self) -> &Path {
         &self.place.path
     }
@@ -421,12 +415,12 @@ impl FileChange {
         }
     }
 
-    /// Returns whether a removal leaves exactly what was there before linking.
+    /// Returns whether a removal restores exactly the text before linking.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// The change as a unified diff.
+    /// Returns the change as a unified diff.
     pub fn diff(&self) -> String {
         let before = self.before.as_ref().map_or("", |before| before.text.as_str());
         let after = self.after.as_deref().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! `plexus link`: what makes an agent's own terminal appear in Plexus.
+//! The settings that make an agent's own terminal appear in Plexus (`plexus link`).
 //!
-//! An agent is *linked* by entries in its settings, or by a file beside them, that start `plexus hook`. This module knows where each
-//! agent keeps them ([`LINKED_AGENTS`]), puts ours in and takes them out again. What is not ours stays as it is, byte for byte:
-//! comments, order, indentation, line ends. [`Linker`] looks, plans ([`LinkPlan`], with the exact difference) and does what was
-//! planned; the module `files` alone reads and writes.
+//! An agent is *linked* by entries in its settings, or by a file beside them, that start `plexus hook`. This module has
+//! the places of these settings for each agent ([`LINKED_AGENTS`]), and inserts and removes the entries of Plexus.
+//! Everything else stays unchanged, byte for byte: comments, order, indentation, line ends. [`Linker`] reads the files,
+//! makes a plan ([`LinkPlan`], with the exact difference) and applies it; the module `files` alone reads and writes.
 
 mod agents;
 mod document;

@@ -1,4 +1,4 @@
-//! Settings beside ours that switch hooks off or run others on the same events.
+//! Other settings that switch Plexus's hooks off or run other hooks on the same events.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::settings::files::glance;
 use crate::settings::linking::Linker;
 use crate::settings::target::TargetKind;
 
-/// Settings that an administrator of the machine makes, which count before everybody's own.
+/// Settings by an administrator of the machine, which override the users' own.
 const CLAUDE_MANAGED: &[&str] =
     &["/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json"];
 const GEMINI_MANAGED: &[&str] =
@@ -24,8 +24,8 @@ enum Owner {
     Machine,
 }
 
-/// Returns notices on other settings that keep a linked agent from being seen, or acts beside it: the person's own settings, those of the
-/// project in `folder`, and those of the machine.
+/// Returns notices on other settings that hide a linked agent, or act on the same events: the user's own settings,
+/// those of the project in `folder`, and those of the machine.
 pub fn link_notices(linker: &Linker, agent: &LinkedAgent, folder: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for target in agent.targets {
@@ -57,7 +57,7 @@ fn files(linker: &Linker, agent: &LinkedAgent, target: &Target, folder: &Path) -
         "gemini" => (&[".gemini/settings.json"], GEMINI_MANAGED),
         _ => (&[], &[]),
     };
-    // In the home folder, the project's settings are the person's own.
+    // In the home folder, the project's settings are the user's own.
     if folder != linker.home() {
         all.extend(project.iter().map(|name| (Owner::Project, folder.join(name))));
     }
@@ -65,7 +65,7 @@ fn files(linker: &Linker, agent: &LinkedAgent, target: &Target, folder: &Path) -
     all
 }
 
-/// Returns the settings of one file that switch our hooks off.
+/// Returns the settings of one file that switch Plexus's hooks off.
 fn switched_off(agent: &str, owner: Owner, root: &Object) -> Vec<String> {
     let is = |object: &Object, key: &str, value: bool| object.get_boolean(key).is_some_and(|it| it.value == value);
     let mut all = Vec::new();
@@ -97,7 +97,7 @@ fn switched_off(agent: &str, owner: Owner, root: &Object) -> Vec<String> {
     all
 }
 
-/// Hooks of a project on the events that ours are on: they run beside ours, and may decide before a person does.
+/// Returns a notice on hooks of a project on the same events: they run in parallel, and may decide before the user does.
 fn beside(root: &Object, events: &[&str]) -> Option<String> {
     let hooks = root.get_object("hooks")?;
     let some = |event: &&&str| hooks.get_array(event).is_some_and(|groups| !groups.elements.is_empty());

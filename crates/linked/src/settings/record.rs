@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::settings::error::LinkError;
 use crate::settings::files::RecordFolder;
 
-/// The form of the records; another one is called damaged.
+/// The version of the format; a record of another one is reported as damaged.
 const FORM: u32 = 1;
 
 /// The changes for one agent.
@@ -28,17 +28,17 @@ pub(crate) struct LinkRecord {
 pub(crate) struct FileRecord {
     /// The path that the agent uses.
     pub(crate) path: PathBuf,
-    /// The checksum of the file before; none if there was no file.
+    /// The checksum of the file before; `None` if there was no file.
     pub(crate) before: Option<String>,
-    /// The checksum of the file as it was left.
+    /// The checksum of the file after the change.
     pub(crate) after: String,
-    /// The members that were made in it for our entries.
+    /// The members that were made for the entries of Plexus.
     pub(crate) made: Vec<String>,
-    /// The folders that were made for it, outermost first.
+    /// The folders that were made for the file, outermost first.
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// The checksum of a file's text.
+/// Returns the checksum of a file's text.
 pub(crate) fn checksum(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
@@ -56,7 +56,7 @@ impl LinkRecord {
         format!("{agent}.{at}.before")
     }
 
-    /// The record of an agent; nothing if it is not linked.
+    /// Reads the record of an agent; returns `None` if it is not linked.
     pub(crate) fn load(folder: &RecordFolder, agent: &str) -> Result<Option<Self>, LinkError> {
         let Some(text) = folder.read(&Self::name(agent))? else { return Ok(None) };
         let damaged = |why: String| LinkError::Record { path: folder.0.join(Self::name(agent)), why };
@@ -67,19 +67,19 @@ impl LinkRecord {
         Ok(Some(record))
     }
 
-    /// Returns the record of a file, and its place among the files.
+    /// Returns the record of a file, and its index among the files.
     pub(crate) fn of(&self, path: &std::path::Path) -> Option<(usize, &FileRecord)> {
         self.files.iter().enumerate().find(|(_, file)| file.path == path)
     }
 
-    /// The text of a file before it was linked, if the backup is whole.
+    /// Returns the text of a file before it was linked, if the backup is complete.
     pub(crate) fn backup(&self, folder: &RecordFolder, agent: &str, at: usize) -> Option<String> {
         let wanted = self.files.get(at)?.before.as_ref()?;
         let text = folder.read(&Self::backup_name(agent, at)).ok().flatten()?;
         (checksum(&text) == *wanted).then_some(text)
     }
 
-    /// Writes the record with the texts of its files before: the backups first, so that a record is never without them.
+    /// Writes the record with the earlier texts of its files: the backups first, so that a record always has its backups.
     pub(crate) fn store(&self, folder: &RecordFolder, agent: &str, before: &[Option<String>]) -> Result<(), LinkError> {
         for (at, text) in before.iter().enumerate() {
             match text {
@@ -92,7 +92,7 @@ impl LinkRecord {
         folder.write(&Self::name(agent), &format!("{text}\n"))
     }
 
-    /// Forgets an agent: the record first, so that no record is without its backups.
+    /// Removes the record of an agent before its backups, so that a record always has its backups.
     pub(crate) fn forget(folder: &RecordFolder, agent: &str, files: usize) -> Result<(), LinkError> {
         folder.remove(&Self::name(agent))?;
         (0..files).try_for_each(|at| folder.remove(&Self::backup_name(agent, at)))

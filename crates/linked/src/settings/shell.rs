@@ -2,7 +2,7 @@
 
 use crate::settings::target_state::TargetState;
 
-/// A shell with a startup file that we write.
+/// A shell with a startup file that Plexus edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     /// Bash: `~/.bashrc`.
@@ -17,7 +17,7 @@ impl Shell {
     /// Every shell.
     pub const ALL: [Self; 3] = [Self::Bash, Self::Zsh, Self::Fish];
 
-    /// The name, that of its program.
+    /// Returns the name, which is that of the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bash => "bash",
@@ -26,24 +26,24 @@ impl Shell {
         }
     }
 
-    /// The shell with this program.
+    /// Returns the shell with this program.
     pub fn of(program: &str) -> Option<Self> {
         let name = program.rsplit('/').next().unwrap_or(program);
         Self::ALL.into_iter().find(|shell| shell.name() == name)
     }
 }
 
-/// The function of one agent in one shell. It stands between two lines of comment, by which it is known.
+/// The function of an agent in a shell. It is between two comment lines, by which it is recognized.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShellFunction {
-    /// The function, which is named as the program that it starts.
+    /// The name of the function, which is that of the program it starts.
     pub(crate) name: &'static str,
     /// The words that start the agent in a terminal, after `plexus term --`.
     pub(crate) command: &'static [&'static str],
     pub(crate) shell: Shell,
 }
 
-/// The note of linking that it ended the last line of a file.
+/// The note that linking ended the last line of a file.
 const ENDED: &str = "newline";
 
 impl ShellFunction {
@@ -55,14 +55,14 @@ impl ShellFunction {
         format!("# <<< plexus link --term {} <<<\n", self.name)
     }
 
-    /// The function for this program, whose path has no character that a shell reads within quotes.
+    /// Returns the function for this program, whose path has no character that a shell expands within quotes.
     fn text(&self, program: &str) -> String {
         let Self { name, command, shell } = self;
         let words: String = command
             .iter()
             .map(|word| if *word == "plexus" { format!(" '{program}'") } else { format!(" {word}") })
             .collect();
-        // Scripts, pipes, and what runs in a shared terminal already get the program itself; so does a machine without Plexus.
+        // Scripts, pipes, and commands in a shared terminal get the program itself; so does a machine without Plexus.
         let function = match shell {
             Shell::Bash | Shell::Zsh => format!(
                 "function {name} {{\n  if [ -t 0 ] && [ -t 1 ] && [ -z \"$PLEXUS_TERMINAL\" ] && [ -x '{program}' ]; then\n    \
@@ -76,7 +76,7 @@ impl ShellFunction {
         format!("{}{function}{}", self.begin(), self.end())
     }
 
-    /// Returns the range of our entry in a text. Without its last line nothing is known to be ours.
+    /// Returns the range of Plexus's entry in a text. Without its last line no part is known to be Plexus's.
     fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
         let begin = self.begin();
         let from = match text.starts_with(&begin) {
@@ -101,7 +101,7 @@ impl ShellFunction {
         }
     }
 
-    /// The text with the function at its end, and what was made for that.
+    /// Returns the text with the function at its end, and a note of the changes that this required.
     pub(crate) fn add(&self, text: &str, program: &str) -> (String, Vec<String>) {
         let ends = text.is_empty() || text.ends_with('\n');
         let made = if ends { Vec::new() } else { vec![ENDED.to_owned()] };
@@ -109,12 +109,12 @@ impl ShellFunction {
         (format!("{text}{between}{}", self.text(program)), made)
     }
 
-    /// The text without the function.
+    /// Returns the text without the function.
     pub(crate) fn take_out(&self, text: &str, made: Option<&[String]>) -> String {
         let Some(at) = self.find(text) else { return text.to_owned() };
         let (before, after) = (&text[..at.start], &text[at.end..]);
         let ended = made.is_some_and(|made| made.iter().any(|one| one == ENDED));
-        // What a person wrote behind it begins a line of its own.
+        // Text of the user behind it begins a line of its own.
         match before.strip_suffix('\n').filter(|_| ended && after.is_empty()) {
             Some(before) => before.to_owned(),
             None => format!("{before}{after}"),

@@ -42,7 +42,7 @@ macro_rules! shell_links {
     };
 }
 
-/// Every agent in every shell.
+/// The links of every agent in every shell.
 const SHELL_LINKS: &[LinkedAgent] = shell_links! {
     "claude", "Claude Code", &["claude"];
     "gemini", "Gemini CLI", &["gemini"];
@@ -58,7 +58,7 @@ pub fn shell_link(agent: &str, shell: Shell) -> Option<&'static LinkedAgent> {
     SHELL_LINKS.iter().find(|link| link.program == agent && link.name.ends_with(shell.name()))
 }
 
-/// The same in every shell; of every agent, if none is named.
+/// Returns the links that start an agent, or every agent if none is named, in a shared terminal, in every shell.
 pub fn shell_links(agent: Option<&str>) -> impl Iterator<Item = &'static LinkedAgent> {
     SHELL_LINKS.iter().filter(move |link| agent.is_none_or(|agent| link.program == agent))
 }

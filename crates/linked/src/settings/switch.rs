@@ -16,7 +16,7 @@ pub(crate) struct SwitchSettings {
 }
 
 impl SwitchSettings {
-    /// Returns whether it is on.
+    /// Returns whether the switch is on.
     pub(crate) fn is_on(&self, text: &str) -> Result<bool, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         match document.root().and_then(|root| root.get(self.key)) {
@@ -28,12 +28,12 @@ impl SwitchSettings {
         }
     }
 
-    /// Returns the note of linking that it changed `false` to `true`.
+    /// Returns the note that linking changed `false` to `true`.
     fn changed(&self) -> String {
         format!("{}=false", self.key)
     }
 
-    /// The text with the switch on, and what was made for that.
+    /// Returns the text with the switch on, and a note of the changes that this required.
     pub(crate) fn add(&self, text: &str) -> Result<(String, Vec<String>), SettingsError> {
         if self.is_on(text)? {
             return Ok((text.to_owned(), Vec::new()));
@@ -58,12 +58,12 @@ impl SwitchSettings {
         Ok((after, made))
     }
 
-    /// The text with the switch as it was before linking. Where it is not known that linking set it, it stays.
+    /// Returns the text with the switch as it was before linking. If it is unknown whether linking set it, it stays on.
     pub(crate) fn take_out(&self, text: &str, made: Option<&[String]>) -> Result<String, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         let was_made = |name: &str| made.is_some_and(|made| made.iter().any(|one| one == name));
         let Some(root) = document.root() else { return Ok(text.to_owned()) };
-        // Somebody else has changed it since: it is theirs.
+        // The user has changed it since, so it is left alone.
         let Some(member) =
             root.get(self.key).filter(|member| matches!(&member.value, Node::BooleanLit(it) if it.value))
         else {
@@ -85,7 +85,7 @@ impl SwitchSettings {
         Ok(after)
     }
 
-    /// The edit's own check: the switch is as it should be, and the rest is what it was.
+    /// Checks the edit: the switch has the wanted value, and the rest has not changed.
     fn check(&self, after: &str, before: &Value, wanted: Option<bool>) -> Result<(), SettingsError> {
         let document = Document::parse(after, self.syntax)?;
         let rest = |value: &Value| {

@@ -1,4 +1,4 @@
-//! The content that is put into a file of an agent: entries among its settings, or a file of ours.
+//! The content that is inserted into a file of an agent: entries among its settings, or a file of Plexus.
 
 use crate::settings::document::{Document, SettingsError};
 use crate::settings::hooks::HookSettings;
@@ -6,17 +6,17 @@ use crate::settings::shell::ShellFunction;
 use crate::settings::switch::SwitchSettings;
 use crate::settings::target_state::TargetState;
 
-/// The beginning of every file of ours, by which it is known in any version.
+/// The beginning of every file of Plexus, by which it is recognized in any version.
 pub(crate) const MARKER: &str = "// Written by `plexus link";
 
-/// A file that is ours as a whole.
+/// A file that Plexus writes as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileSettings {
     /// The text, which begins with [`MARKER`].
     pub(crate) content: &'static str,
 }
 
-/// The content that is put into a file.
+/// The content that is inserted into a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TargetKind {
     /// Hook entries.
@@ -32,9 +32,9 @@ pub(crate) enum TargetKind {
 /// The reason why a file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TargetError {
-    /// The text is not understood.
+    /// The text cannot be parsed.
     Settings(SettingsError),
-    /// The file is somebody else's.
+    /// The file is not Plexus's.
     NotOurs,
 }
 
@@ -69,7 +69,8 @@ impl TargetKind {
         })
     }
 
-    /// The text with ours in it, and what was made for that. There must be nothing of ours in it.
+    /// Returns the text with the content of Plexus, and the names of the members that were made for it. The text must
+    /// not have any before.
     pub(crate) fn add(&self, text: Option<&str>, program: &str) -> Result<(String, Vec<String>), TargetError> {
         match (self, text) {
             (Self::Hooks(hooks), text) => Ok(hooks.add(text.unwrap_or_default(), program)?),
@@ -80,8 +81,8 @@ impl TargetKind {
         }
     }
 
-    /// The text without ours; nothing where no file should be left. `made` is what linking made in it, and `was_there` whether
-    /// the file was there before, where that is known.
+    /// Returns the text without the content of Plexus; `None` if no file should be left. `made` has the names of the
+    /// members that linking made, and `was_there` whether the file existed before, if that is known.
     pub(crate) fn take_out(
         &self,
         text: &str,

@@ -1,14 +1,14 @@
-//! The entries of ours in a file.
+//! The state of Plexus's entries in a file.
 
-/// The entries of ours in a file.
+/// The state of Plexus's entries in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TargetState {
-    /// Nothing.
+    /// There are no entries.
     Absent,
-    /// All, as this program writes it.
+    /// All entries are there, as this program writes them.
     Current,
-    /// The entries of another program or version.
+    /// The entries are of another program or version.
     Outdated(String),
-    /// Only a part, or changed.
+    /// Only a part of the entries is there, or they were changed.
     Incomplete(String),
 }

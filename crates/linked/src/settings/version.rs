@@ -9,17 +9,17 @@ use std::time::Duration;
 pub struct AgentVersion {
     /// Major, minor and patch.
     numbers: [u32; 3],
-    /// `true` if it came before the version of these numbers.
+    /// `true` for a version before the release of these numbers.
     before_release: bool,
 }
 
 impl AgentVersion {
-    /// A released version.
+    /// Makes a released version.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { numbers: [major, minor, patch], before_release: false }
     }
 
-    /// The first version in a line that a program printed: `2.1.330 (Claude Code)`, `codex-cli 0.169.0`.
+    /// Returns the first version in a line that a program printed: `2.1.330 (Claude Code)`, `codex-cli 0.169.0`.
     pub fn find(line: &str) -> Option<Self> {
         line.split(|one: char| one.is_whitespace() || matches!(one, '(' | ')' | ',')).find_map(Self::parse)
     }
@@ -56,24 +56,24 @@ impl fmt::Display for AgentVersion {
     }
 }
 
-/// The versions of an agent that are linked. There is no way around it: with others the terminal would pay.
+/// The versions of an agent that are linked. The check cannot be skipped: with other versions linking could break the terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionGate {
-    /// The oldest.
+    /// The oldest version.
     pub least: AgentVersion,
-    /// The reason why no older one.
+    /// The reason why older versions are not linked.
     pub why: &'static str,
-    /// The first that is not linked any more, and why.
+    /// The first newer version that is not linked any more, with the reason.
     pub below: Option<(AgentVersion, &'static str)>,
 }
 
-/// The reason for which the version of a program is not known.
+/// The reason why the version of a program is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownVersion {
     /// The program had not ended after this time.
     #[error("it took longer than {} s", .0.as_secs())]
     Slow(Duration),
-    /// Another reason, in words.
+    /// Any other reason.
     #[error("{0}")]
     Untold(String),
 }
@@ -90,7 +90,7 @@ pub enum GateError {
         program: &'static str,
         /// The text that was read instead.
         why: String,
-        /// The oldest that is linked.
+        /// The oldest version that is linked.
         least: AgentVersion,
     },
     /// The program took too long to print a version.
@@ -101,9 +101,9 @@ pub enum GateError {
     Slow {
         /// The program.
         program: &'static str,
-        /// Time for which the program was waited for.
+        /// The time after which the program had not answered.
         time: Duration,
-        /// The oldest that is linked.
+        /// The oldest version that is linked.
         least: AgentVersion,
     },
     /// The version is too old.
@@ -111,7 +111,7 @@ pub enum GateError {
     TooOld {
         /// The installed version.
         found: AgentVersion,
-        /// The oldest that is linked.
+        /// The oldest version that is linked.
         least: AgentVersion,
         /// The reason.
         why: &'static str,
@@ -121,7 +121,7 @@ pub enum GateError {
     TooNew {
         /// The installed version.
         found: AgentVersion,
-        /// The first that is not linked.
+        /// The first version that is not linked.
         below: AgentVersion,
         /// The reason.
         why: &'static str,
@@ -129,10 +129,9 @@ pub enum GateError {
 }
 
 impl VersionGate {
-    /// Returns whether the version that `program` printed is linked.
+    /// Checks that the version that `program` printed is linked.
     ///
-    /// # Errors
-    /// [`GateError`].
+    /// # Errors Returns the [`GateError`] if it is not.
     pub fn admits(
         &self,
         program: &'static str,

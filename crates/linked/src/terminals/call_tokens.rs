@@ -1,4 +1,4 @@
-//! Tokens of model calls that an agent tells more than once, and the more the further the call is. Pure.
+//! Tokens of model calls that an agent reports several times, with higher numbers as the call proceeds. Pure.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use plexus_dialects::fnv::{FNV, fnv};
 use plexus_protocol::{SpendReport, Spending};
 
-/// Calls that are remembered; the oldest is forgotten first, and counts again if it is reported once more.
+/// Maximum number of stored calls; above it the oldest is removed, and counts again if it is reported again.
 const CALLS_MAX: usize = 8;
 
-/// The tokens of the last calls that are counted.
+/// The counted tokens of the last calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CountedCalls(VecDeque<(u64, [Option<u64>; 5])>);
 
 impl CountedCalls {
-    /// Returns true if no call is remembered.
+    /// Returns whether no call is stored.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A call was reported: what of it is not counted yet.
+    /// Counts a report of a call, and returns the part that was not counted yet.
     pub(crate) fn count(&mut self, call: &str, spending: &Spending) -> Option<SpendReport> {
         let (call, reported) = (fnv(FNV, call), spending.counts());
         let counted = match self.0.iter_mut().find(|(known, _)| *known == call) {

@@ -1,4 +1,4 @@
-//! The terminals of one agent: the dialect that is the same for every agent. Pure.
+//! The terminals of an agent: the part of the dialect that is the same for every agent. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) const CLOSED: &str = "its terminal was closed";
 pub(crate) struct Message<'a> {
     pub(crate) connection: u64,
     pub(crate) hello: HelperHello,
-    /// The process of the agent, and when it started: 0 if it has ended meanwhile.
+    /// The process of the agent, and the time at which it started: 0 if it has ended meanwhile.
     pub(crate) process: (u32, u64),
     /// The agent's own JSON.
     pub(crate) event: &'a RawValue,
@@ -40,14 +40,14 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     const NAME: &'static str;
     /// The time between two ticks while a terminal is active.
     const TICK: Duration;
-    /// Most terminals at a time.
+    /// Maximum number of terminals at a time.
     const TERMINALS_MAX: usize;
     const CAPABILITIES: &'static [Capability];
     /// The answer to a request for a new session.
     const HOW_TO_START: &'static str;
-    /// The answer to a request for a session whose terminal is not there.
+    /// The answer to a request for a session whose terminal is absent.
     const HOW_TO_RESUME: &'static str;
-    /// True if the process of a checkpoint is looked for even if its terminal is there.
+    /// `true` if the process of a checkpoint is checked even if its terminal is connected.
     const CHECKS_PROCESS_AGAIN: bool = false;
 
     /// Handles a message of a helper.
@@ -57,22 +57,22 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
 
     fn session_mut(&mut self) -> &mut SessionState;
 
-    /// The terminal of a checkpoint of this session; `None` if it names no process.
+    /// Returns the terminal of a checkpoint of this session; `None` if it names no process.
     fn restored(native: &NativeId, checkpoint: &str) -> Option<RestoredTerminal>;
 
-    /// Goes on from the checkpoint of a session that the gateway has opened. [`read`](Self::read) follows.
+    /// Continues from the checkpoint of a session that the gateway has opened. [`read`](Self::read) follows.
     fn open(&mut self, opened: OpenedSession<'_>, out: &mut SessionOutput<'_, Self::Request>);
 
-    /// Stores how far the session is reported.
+    /// Stores a checkpoint with the reported part of the session.
     fn save(&mut self, out: &mut SessionOutput<'_, Self::Request>);
 
-    /// Reads what is new.
+    /// Reads new content.
     fn read(&mut self, out: &mut SessionOutput<'_, Self::Request>);
 
     /// Returns true while ticks are needed.
     fn is_active(&self) -> bool;
 
-    /// Returns true if this terminal takes ticks.
+    /// Returns whether this terminal takes ticks.
     fn takes_ticks(&self) -> bool {
         self.is_active()
     }
@@ -88,7 +88,7 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
         out: &mut SessionOutput<'_, Self::Request>,
     );
 
-    /// The questions that wait for an answer.
+    /// Returns the questions that wait for an answer.
     fn open_questions(&self) -> Vec<RequestKey>;
 
     /// Returns true if the terminal has this question.
@@ -97,18 +97,16 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     /// Handles the decision on a question of this terminal.
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut SessionOutput<'_, Self::Request>);
 
-    /// The text of a prompt from ACP content blocks.
+    /// Returns the text of a prompt from ACP content blocks.
     ///
-    /// # Errors
-    /// A message why it cannot be sent.
+    /// # Errors Returns a message with the reason why it cannot be sent.
     fn prompt_text(content: &[Box<RawValue>]) -> Result<String, String> {
         plexus_dialects::prompt_text::prompt_text(content, "a terminal")
     }
 
-    /// Takes a prompt of the gateway.
+    /// Accepts a prompt of the gateway.
     ///
-    /// # Errors
-    /// A message why this terminal takes none.
+    /// # Errors Returns a message with the reason why this terminal accepts none.
     fn prompt(
         &mut self,
         ticket: Ticket,
@@ -116,37 +114,37 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
         out: &mut SessionOutput<'_, Self::Request>,
     ) -> Result<(), String>;
 
-    /// Cancels a run. Returns false if it can only be stopped at the terminal.
+    /// Cancels a run. Returns `false` if it can only be stopped at the terminal.
     fn cancel(&mut self, _ticket: Option<Ticket>, _out: &mut SessionOutput<'_, Self::Request>) -> bool {
         false
     }
 
-    /// A helper's connection is closed. Returns whether it was of this terminal.
+    /// Handles a closed connection of a helper. Returns whether it was of this terminal.
     fn disconnected(&mut self, _connection: u64) -> bool {
         false
     }
 
-    /// The process of a restored terminal has ended.
+    /// Handles the end of the process of a restored terminal.
     fn process_missing(&mut self, out: &mut SessionOutput<'_, Self::Request>) {
         self.end(CLOSED, out);
     }
 
-    /// Ends the session, once what is left of it is read.
+    /// Ends the session, once the rest of it is read.
     fn end(&mut self, why: &str, out: &mut SessionOutput<'_, Self::Request>) {
         self.session_mut().ending.get_or_insert_with(|| why.to_owned());
         self.read(out);
     }
 
-    /// The session is over: ends what is still open in it.
+    /// Closes what is still open in a session that has ended.
     fn close(&mut self, _out: &mut SessionOutput<'_, Self::Request>) {}
 }
 
 /// The terminals of an agent, which are one runtime.
 pub(crate) struct LinkedTerminals<A: TerminalAgent> {
-    /// By the session in them, or by their tunnel if they can have several sessions.
+    /// The terminals by their session, or by their tunnel if they can have several sessions.
     terminals: BTreeMap<NativeId, A>,
     requests: PendingRequests<A::Request>,
-    /// The terminals that this step was about.
+    /// The terminals that this step changed.
     touched: BTreeSet<NativeId>,
 }
 
@@ -252,12 +250,12 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         self.terminals.get(id)
     }
 
-    /// Returns true if a terminal with this name is there, or one more is allowed.
+    /// Returns whether there is a terminal with this name, or one more is allowed.
     pub(crate) fn has_room_for(&self, id: &NativeId) -> bool {
         self.terminals.contains_key(id) || self.terminals.len() < A::TERMINALS_MAX
     }
 
-    /// The terminal with this name; `None` if there are too many for a new one.
+    /// Returns the terminal with this name; `None` if there are too many for a new one.
     pub(crate) fn get_or_create(&mut self, id: &NativeId) -> Option<&mut A> {
         self.has_room_for(id).then(|| self.terminals.entry(id.clone()).or_default())
     }
@@ -270,13 +268,13 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         self.terminals.iter().filter(|(_, terminal)| is_it(terminal)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// The terminal that a session is in: the one where it is open, if there are several.
+    /// Returns the terminal of a session: the one where it is open, if there are several.
     fn terminal_of(&self, native: &NativeId) -> Option<NativeId> {
         let has_it = |terminal: &A| terminal.session().native.as_ref() == Some(native);
         self.find(|terminal| has_it(terminal) && terminal.session().opened).or_else(|| self.find(has_it))
     }
 
-    /// Runs a step of a terminal; `None` if there is no such terminal.
+    /// Runs a step of a terminal; returns `None` if there is no such terminal.
     pub(crate) fn step<T>(
         &mut self,
         id: &NativeId,
@@ -297,7 +295,7 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         }
     }
 
-    /// Completes a step: stores checkpoints, removes terminals whose session is over, and asks for the next tick.
+    /// Completes a step: stores checkpoints, removes terminals whose session has ended, and requests the next tick.
     pub(crate) fn finish_step(&mut self, out: &mut Outbox) {
         for id in std::mem::take(&mut self.touched) {
             let Some(terminal) = self.terminals.get_mut(&id) else { continue };
@@ -341,7 +339,7 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         (session.native, session.opened) = (Some(native.clone()), true);
         let mut process = restored.map(|restored| restored.process);
         if is_new {
-            // An earlier gateway had it. If its process lives, its helpers come again.
+            // An earlier gateway process had it. If the process of the terminal is alive, its helpers come again.
             session.process = process.unwrap_or_default();
         } else if !A::CHECKS_PROCESS_AGAIN {
             process = None;
@@ -387,7 +385,7 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
     }
 }
 
-/// Ends a helper of which nothing is expected.
+/// Ends a helper that is not expected to send anything.
 pub(crate) fn release(connection: u64, out: &mut Outbox) {
     out.frames.push(line(&LinkReply { connection, exit: HelperExit::default() }));
 }

@@ -1,4 +1,4 @@
-//! The events that agents' messages and tool calls become. Pure.
+//! Event drafts for the messages and tool calls of agents. Pure.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -8,14 +8,14 @@ use plexus_dialects::jsonrpc::{Fields, object, string};
 use plexus_dialects::{EventDraft, ToolCallRef};
 use plexus_protocol::{ErrorBody, Kind};
 
-/// Longest title of a tool call or a session, in characters.
+/// Maximum length of the title of a tool call or a session, in characters.
 const TITLE_MAX: usize = 200;
 
 fn draft(kind: Kind, body: &Value, native: Option<&Bytes>) -> EventDraft {
     EventDraft { native: native.cloned(), ..EventDraft::new(kind, body) }
 }
 
-/// A piece of a message; pieces with the same `message` are one.
+/// Makes an event for a piece of a message; pieces with the same `message` are one.
 pub(crate) fn chunk(kind: Kind, text: &str, message: Option<&str>, native: Option<&Bytes>) -> EventDraft {
     let mut body = json!({ "sessionUpdate": kind.as_str(), "content": { "type": "text", "text": text } });
     if let Some(id) = message {
@@ -24,18 +24,18 @@ pub(crate) fn chunk(kind: Kind, text: &str, message: Option<&str>, native: Optio
     draft(kind, &body, native)
 }
 
-/// An error that people see.
+/// Makes an event for an error that the user sees.
 pub(crate) fn error(code: &str, message: &str) -> EventDraft {
     EventDraft::new(Kind::Error, &ErrorBody::new(code, message))
 }
 
-/// A new title of the session.
+/// Makes an event for a new title of the session.
 pub(crate) fn title(title: String, native: Option<&Bytes>) -> EventDraft {
     let body = json!({ "sessionUpdate": Kind::SessionInfoUpdate.as_str(), "title": title });
     EventDraft { title: Some(title), ..draft(Kind::SessionInfoUpdate, &body, native) }
 }
 
-/// The end of a tool call, with its output as blocks of text.
+/// Makes an event for the end of a tool call, with its output as blocks of text.
 pub(crate) fn tool_result(
     id: &str,
     failed: bool,
@@ -52,17 +52,17 @@ pub(crate) fn tool_result(
     EventDraft { tool: Some(ToolCallRef::new(id, true)), ..draft(Kind::ToolCallUpdate, &body, native) }
 }
 
-/// The first line that is not blank.
+/// Returns the first line that is not blank.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
-/// A title of bounded length.
+/// Returns a title of bounded length.
 pub(crate) fn shortened(text: &str) -> String {
     cut(text, TITLE_MAX)
 }
 
-/// At most this many characters of a text.
+/// Returns the beginning of a text, of at most this many characters.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -73,9 +73,9 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 /// The built-in tools of an agent, and the members of their inputs.
 pub(crate) struct AgentTools {
     pub(crate) tools: &'static [ToolGroup],
-    /// The members that title the call of any other tool: the first one that is there.
+    /// The members that title the call of any other tool: the first existing one is used.
     pub(crate) titles: &'static [&'static str],
-    /// Set if white space around a title is removed.
+    /// `true` if white space around a title is removed.
     pub(crate) trims_titles: bool,
     /// The member that names the file of a change.
     pub(crate) file: &'static str,
@@ -90,11 +90,11 @@ pub(crate) struct ToolGroup {
     pub(crate) names: &'static [&'static str],
     /// ACP's kind of a tool.
     pub(crate) kind: &'static str,
-    /// The member that titles a call; `None` for that of other tools. A command is a title without the tool's name.
+    /// The member that titles a call; `None` for the members of other tools. A command is a title without the tool's name.
     pub(crate) title: Option<&'static str>,
 }
 
-/// A group of tools.
+/// Makes a group of tools.
 pub(crate) const fn tools(
     names: &'static [&'static str],
     kind: &'static str,
@@ -117,7 +117,7 @@ impl ToolInput {
 }
 
 impl AgentTools {
-    /// The start of a tool call.
+    /// Makes an event for the start of a tool call.
     pub(crate) fn call(&self, id: &str, name: &str, input: &RawValue, native: &Bytes) -> EventDraft {
         let mut body = json!({
             "sessionUpdate": Kind::ToolCall.as_str(),
@@ -133,7 +133,7 @@ impl AgentTools {
         EventDraft { tool: Some(ToolCallRef::new(id, false)), ..draft(Kind::ToolCall, &body, Some(native)) }
     }
 
-    /// The title of a tool call, in a line.
+    /// Returns the title of a tool call, on one line.
     pub(crate) fn title(&self, name: &str, input: &RawValue) -> String {
         let input = self.input(input);
         let member = self.group(name).and_then(|group| group.title);
@@ -150,7 +150,7 @@ impl AgentTools {
         })
     }
 
-    /// The members of an input; none if one of them has another type or comes twice.
+    /// Reads the members of an input; none if one of them has another type or is duplicate.
     pub(crate) fn input(&self, input: &RawValue) -> ToolInput {
         self.members(input).unwrap_or_default()
     }
@@ -178,7 +178,7 @@ impl AgentTools {
         self.tools.iter().find(|group| group.names.contains(&name))
     }
 
-    /// The change that a tool makes to a file.
+    /// Returns the change that a tool makes to a file.
     fn diff(&self, name: &str, input: &ToolInput) -> Option<Value> {
         let path = input.get(self.file)?;
         let [edit, before, after] = self.edit;

@@ -1,7 +1,7 @@
 //! The core for agents in their own terminals.
 //!
-//! A person starts the agent; its *helpers* (hooks, an extension, `plexus wrap`) connect to the gateway's link endpoint and report what
-//! happens in the terminal (the messages are those of [`link`](plexus_dialects::link)). The core does what is the same for every agent:
+//! A user starts the agent; its *helpers* (hooks, an extension, `plexus wrap`) connect to the gateway's link endpoint and report what
+//! happens in the terminal (the messages are those of [`link`](plexus_dialects::link)). The core has the parts that are the same for every agent:
 //!
 //! - [`LinkedTerminals`](dialect::LinkedTerminals) is the [`Dialect`](plexus_dialects::Dialect) of each: it opens sessions, restores those
 //!   of an earlier gateway, passes commands and replies to their terminals, stores checkpoints, and ends a session when its process has

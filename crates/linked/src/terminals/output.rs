@@ -13,10 +13,10 @@ use plexus_dialects::{
 };
 use plexus_protocol::{NativeId, SpendReport, Ticket};
 
-/// The name for people at the terminal.
+/// The name of the author for actions at the terminal.
 pub(crate) const AT_TERMINAL: &str = "the terminal";
 
-/// The decision of somebody at the terminal, and the option, if it is known.
+/// Makes the decision of a user at the terminal, with the option if it is known.
 pub(crate) fn at_terminal(option_id: Option<&str>) -> AnsweredElsewhere {
     AnsweredElsewhere { by: AT_TERMINAL.into(), option_id: option_id.map(str::to_owned) }
 }
@@ -24,13 +24,13 @@ pub(crate) fn at_terminal(option_id: Option<&str>) -> AnsweredElsewhere {
 /// The purpose of a request to the link endpoint.
 #[derive(Debug)]
 pub(crate) enum Purpose<R> {
-    /// Finds out whether the process of a restored terminal lives.
+    /// The check whether the process of a restored terminal is alive.
     Process,
-    /// One of the agent's own.
+    /// A request of the agent.
     Agent(R),
 }
 
-/// The requests under way, each with its terminal.
+/// The pending requests, each with its terminal.
 pub(crate) struct PendingRequests<R> {
     last: u64,
     pending: HashMap<u64, (NativeId, Purpose<R>)>,
@@ -48,7 +48,7 @@ impl<R> PendingRequests<R> {
         self.pending.remove(&id)
     }
 
-    /// Forgets the requests of a terminal: their replies are ignored.
+    /// Removes the requests of a terminal: their replies are ignored.
     pub(crate) fn forget(&mut self, terminal: &NativeId) {
         self.pending.retain(|_, (id, _)| id != terminal);
     }
@@ -58,7 +58,7 @@ impl<R> PendingRequests<R> {
 pub(crate) struct SessionOutput<'a, R> {
     /// The terminal, as [`LinkedTerminals`](super::dialect::LinkedTerminals) names it.
     pub(crate) id: &'a NativeId,
-    /// The session in it, if it is known.
+    /// The session in the terminal, if it is known.
     pub(crate) native: Option<NativeId>,
     pub(crate) requests: &'a mut PendingRequests<R>,
     pub(crate) out: &'a mut Outbox,
@@ -71,17 +71,17 @@ impl<R> SessionOutput<'_, R> {
         self.out.events.push(RuntimeEvent::Event { native: self.native.clone(), draft });
     }
 
-    /// An error that people see.
+    /// Reports an error that the user sees.
     pub(crate) fn error(&mut self, code: &str, message: &str) {
         self.event(drafts::error(code, message));
     }
 
-    /// Agent output that no event was made of.
+    /// Reports agent output from which no event was made.
     pub(crate) fn raw(&mut self, json: &RawValue, reason: &str) {
         self.event(EventDraft::raw(Bytes::copy_from_slice(json.get().as_bytes()), reason));
     }
 
-    /// The session is there, in this folder if it is absolute.
+    /// Reports a session, in this folder if it is absolute.
     pub(crate) fn found(&mut self, cwd: &str) {
         let cwd = Some(cwd.to_owned()).filter(|cwd| cwd.starts_with('/'));
         self.push(|native| RuntimeEvent::Found { native, cwd, title: None });
@@ -107,7 +107,7 @@ impl<R> SessionOutput<'_, R> {
         self.push(|native| RuntimeEvent::Checkpoint { native, state });
     }
 
-    /// The tokens of a step, if they are any.
+    /// Reports the tokens of a step, if there are any.
     pub(crate) fn spent(&mut self, report: Option<SpendReport>) {
         if let Some(report) = report {
             self.push(|native| RuntimeEvent::Spent { native, report });
@@ -130,14 +130,14 @@ impl<R> SessionOutput<'_, R> {
         self.out.events.push(RuntimeEvent::AnswerLost { native: self.native.clone(), key, elsewhere });
     }
 
-    /// An event of a session; none while no session is known.
+    /// Adds an event of a session, unless the session is unknown.
     pub(crate) fn push(&mut self, event: impl FnOnce(NativeId) -> RuntimeEvent) {
         self.out.events.extend(self.native.clone().map(event));
     }
 
     // === helpers ===
 
-    /// Ends a helper that waits, or hangs up on a tunnel.
+    /// Ends a helper that waits, or closes a tunnel.
     pub(crate) fn release(&mut self, connection: u64, exit: HelperExit) {
         self.out.frames.push(jsonrpc::line(&LinkReply { connection, exit }));
     }
@@ -152,12 +152,12 @@ impl<R> SessionOutput<'_, R> {
         self.request(Purpose::Agent(purpose), self.id.clone(), "GET", path, None, false);
     }
 
-    /// `decides`: an action of the agent depends on the request.
+    /// Sends a request. `decides`: an action of the agent depends on it.
     pub(crate) fn post(&mut self, purpose: R, path: String, body: Option<Bytes>, decides: bool) {
         self.request(Purpose::Agent(purpose), self.id.clone(), "POST", path, body, decides);
     }
 
-    /// [`post`](Self::post), beside the terminal's other requests: those do not wait for it.
+    /// Sends a request like [`post`](Self::post), in parallel to the terminal's other requests.
     pub(crate) fn post_beside(&mut self, purpose: R, queue: &str, path: String, body: Option<Bytes>, decides: bool) {
         let queue = NativeId::from(format!("{} {queue}", self.id).as_str());
         self.request(Purpose::Agent(purpose), queue, "POST", path, body, decides);

@@ -6,42 +6,42 @@ use crate::terminals::output::SessionOutput;
 use plexus_dialects::{RequestKey, RunEnd};
 use plexus_protocol::{NativeId, RunStatus, Ticket};
 
-/// Ticks without news after which a terminal is looked at more rarely …
+/// Number of ticks without news after which a terminal is read less often.
 const QUIET_TICKS: u32 = 40;
-/// … at every one of so many ticks.
+/// Number of ticks between two reads of such a terminal.
 const RARE_TICKS: u32 = 8;
 
 /// The state of a session that every terminal has.
 #[derive(Default)]
 pub(crate) struct SessionState {
     pub(crate) native: Option<NativeId>,
-    /// The process of the terminal, and when it started.
+    /// The process of the terminal, and the time at which it started.
     pub(crate) process: (u32, u64),
     pub(crate) cwd: String,
-    /// Set once the gateway has opened the session.
+    /// `true` once the gateway has opened the session.
     pub(crate) opened: bool,
     pub(crate) titled: bool,
     pub(crate) turn: Option<Turn>,
-    /// The error that the turn failed with.
+    /// The error by which the turn failed.
     pub(crate) failure: Option<String>,
     /// The gateway's prompt whose turn has not begun.
     pub(crate) prompt: Option<WaitingPrompt>,
     /// Ticks without news.
     pub(crate) quiet: u32,
-    /// The reason why the session ends, once all of it is reported.
+    /// The reason why the session ends, once it is completely reported.
     pub(crate) ending: Option<String>,
-    /// Set once the session ends and all of it is reported.
+    /// `true` once the session has ended and is completely reported.
     pub(crate) finished: bool,
     /// The last checkpoint.
     saved: String,
 }
 
-/// The turn under way.
+/// The turn in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Not prompted by the gateway.
+    /// A turn that the gateway did not prompt.
     Terminal,
-    /// Prompted by the gateway.
+    /// A turn that the gateway prompted.
     Gateway(Ticket),
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct WaitingPrompt {
     pub(crate) text: String,
     pub(crate) state: PromptState,
     pub(crate) ticks: u32,
-    /// An earlier gateway had it: the terminal may have it already.
+    /// `true` if an earlier gateway process had the prompt, so that the terminal may have it already.
     pub(crate) restored: bool,
 }
 
 /// The progress of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptState {
-    /// Waits until the terminal takes it.
+    /// The prompt waits until the terminal accepts it.
     Waiting,
-    /// Is being given to the terminal.
+    /// The prompt is being sent to the terminal.
     Sending,
     /// The terminal has it.
     Sent,
@@ -68,15 +68,15 @@ pub(crate) enum PromptState {
     Unknown,
 }
 
-/// The ticks that a prompt may stay in each state.
+/// Maximum number of ticks that a prompt may stay in each state.
 pub(crate) struct PromptLimits {
     pub(crate) waiting: u32,
     pub(crate) sent: u32,
-    /// After these an unknown prompt counts as not sent.
+    /// Maximum number of ticks of an unknown prompt, which then counts as not sent.
     pub(crate) unknown: u32,
 }
 
-/// The work that an earlier gateway had under way in a session.
+/// The pending work of a session when an earlier gateway process ended.
 pub(crate) struct PendingWork<'a> {
     pub(crate) questions: &'a [RequestKey],
     pub(crate) prompt: Option<(Ticket, String)>,
@@ -84,7 +84,7 @@ pub(crate) struct PendingWork<'a> {
 
 /// A session that the gateway opens.
 pub(crate) struct OpenedSession<'a> {
-    /// Set if the log has its past.
+    /// `true` if the log has its past.
     pub(crate) known: bool,
     /// The last checkpoint that the log has.
     pub(crate) checkpoint: Option<&'a str>,
@@ -97,24 +97,24 @@ pub(crate) struct RestoredTerminal {
     pub(crate) process: (u32, u64),
 }
 
-/// The end of a run, with the message for people.
+/// Makes the end of a run, with the message for the user.
 pub(crate) fn run_end(status: RunStatus, message: Option<String>) -> RunEnd {
     RunEnd { status, stop_reason: None, message, native: None }
 }
 
 impl SessionState {
-    /// The gateway's prompts that have not ended.
+    /// Returns the gateway's prompts that have not ended.
     pub(crate) fn prompts(&self) -> impl Iterator<Item = Ticket> {
         let running = self.turn.and_then(|turn| if let Turn::Gateway(ticket) = turn { Some(ticket) } else { None });
         running.into_iter().chain(self.prompt.as_ref().map(|prompt| prompt.ticket))
     }
 
-    /// Returns true if the session ended and nothing more is to be reported.
+    /// Returns whether the session has ended and is completely reported.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished || (self.ending.is_some() && !self.opened)
     }
 
-    /// Returns true if news are looked for at this tick.
+    /// Returns whether the terminal is read at this tick.
     pub(crate) fn is_read_due(&self) -> bool {
         self.quiet < QUIET_TICKS || self.quiet.is_multiple_of(RARE_TICKS)
     }
@@ -128,14 +128,14 @@ impl SessionState {
         }
     }
 
-    /// Another session begins in the terminal: nothing is stored of it yet.
+    /// Removes the stored checkpoint, because another session begins in the terminal.
     pub(crate) fn forget_checkpoint(&mut self) {
         self.saved.clear();
     }
 
     // === turns ===
 
-    /// A turn begins that nobody prompted here. One of the past is not reported.
+    /// Begins a turn that the gateway did not prompt. A turn of the past is not reported.
     pub(crate) fn begin_turn<R>(&mut self, by: &str, past: bool, out: &mut SessionOutput<'_, R>) {
         self.turn = Some(Turn::Terminal);
         if !past {
@@ -143,7 +143,7 @@ impl SessionState {
         }
     }
 
-    /// A turn has ended. One of the past is not reported, unless the gateway prompted it.
+    /// Reports the end of a turn. A turn of the past is not reported, unless the gateway prompted it.
     pub(crate) fn report_end<R>(turn: Turn, end: RunEnd, past: bool, out: &mut SessionOutput<'_, R>) {
         match turn {
             Turn::Gateway(ticket) => out.ended(ticket, end),
@@ -154,12 +154,12 @@ impl SessionState {
 
     // === prompts ===
 
-    /// Takes a prompt of the gateway.
+    /// Stores a prompt of the gateway.
     pub(crate) fn set_prompt(&mut self, ticket: Ticket, text: String) {
         self.prompt = Some(WaitingPrompt { ticket, text, state: PromptState::Waiting, ticks: 0, restored: false });
     }
 
-    /// Takes over a prompt of an earlier gateway. If a turn is under way, it is that of the prompt.
+    /// Takes over a prompt of an earlier gateway process. A turn in progress is that of the prompt.
     pub(crate) fn restore_prompt(&mut self, prompt: Option<(Ticket, String)>, state: PromptState) {
         match prompt {
             Some((ticket, _)) if self.turn.is_some() => self.turn = Some(Turn::Gateway(ticket)),
@@ -170,7 +170,7 @@ impl SessionState {
         }
     }
 
-    /// Counts a tick of the prompt that waits. Returns the state that it has been in for too long.
+    /// Counts a tick of the prompt that waits. Returns its state, if it has been in that state for too long.
     pub(crate) fn tick_prompt(&mut self, limits: &PromptLimits) -> Option<PromptState> {
         let prompt = self.prompt.as_mut()?;
         prompt.ticks += 1;

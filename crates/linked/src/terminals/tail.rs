@@ -1,20 +1,20 @@
-//! Reads a file that grows, by parts. Pure.
+//! Reads a growing file in parts. Pure.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The bytes that are read at a time …
+/// Number of bytes that are read at a time.
 const PART: u64 = 1 << 20;
-/// … and for a line of a transcript that is longer, at most. A longer line is left out.
+/// Maximum length of a line of a transcript, in bytes: more is read at a time for a long line. A longer line is left out.
 pub(crate) const LINE_MAX: u64 = 64 << 20;
 
 /// The position in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTail {
     pub(crate) offset: u64,
-    /// A line that is too long, or whose beginning was not read, is being left out.
+    /// `true` while a line is skipped that is too long, or whose beginning was not read.
     pub(crate) skipping: bool,
-    /// The bytes that are read at a time.
+    /// The number of bytes that are read at a time.
     #[serde(skip, default = "part")]
     pub(crate) part: u64,
 }
@@ -32,16 +32,16 @@ impl Default for FileTail {
 /// A part of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TailPart {
-    /// Whole lines, each with its place in the file.
+    /// Complete lines, each with its position in the file.
     pub(crate) lines: Vec<(u64, Bytes)>,
-    /// Set if there may be more to read at once.
+    /// `true` if there may be more to read at once.
     pub(crate) more: bool,
-    /// Set if a line begins that is longer than the limit and is left out.
+    /// `true` if a line begins that is longer than the limit and is left out.
     pub(crate) left_out: bool,
 }
 
 impl FileTail {
-    /// Takes the part from [`offset`](Self::offset). Lines of more than `line_max` bytes are left out.
+    /// Adds the part from [`offset`](Self::offset). Lines of more than `line_max` bytes are left out.
     pub(crate) fn take(&mut self, body: &Bytes, line_max: u64) -> TailPart {
         let full = body.len() as u64 >= self.part;
         let Some(end) = memchr::memrchr(b'\n', body) else {

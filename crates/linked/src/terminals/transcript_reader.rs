@@ -1,4 +1,4 @@
-//! The transcript of a session, as it grows. Pure.
+//! Reads the growing transcript of a session. Pure.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::terminals::tail::{FileTail, LINE_MAX};
 use plexus_dialects::HttpReply;
 use plexus_dialects::link::transcript_path;
 
-/// Most bytes of an old transcript that are shown, from its end.
+/// Maximum number of bytes of an old transcript that are shown, from its end.
 const HISTORY_MAX: u64 = 8 << 20;
 
 /// The position in a transcript.
@@ -15,19 +15,19 @@ pub(crate) struct TranscriptReader {
     pub(crate) path: String,
     pub(crate) tail: FileTail,
     past: Past,
-    /// A read is under way.
+    /// `true` while a read is in progress.
     reading: bool,
-    /// Another read follows it.
+    /// `true` if another read follows.
     read_again: bool,
 }
 
-/// The reading of what was written before the gateway saw the session.
+/// The state of reading the part from before the gateway saw the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Past {
-    /// There is none, or it is read.
+    /// There is no such part, or it was read.
     #[default]
     Read,
-    /// The length of the transcript is asked for. Its end is read if it is to be shown.
+    /// The length of the transcript is requested. Its end is read if it is shown.
     Measuring {
         shown: bool,
     },
@@ -37,16 +37,16 @@ enum Past {
 /// The outcome of a read.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptPart {
-    /// Whole lines, each with its place in the file.
+    /// Complete lines, each with its position in the file.
     pub(crate) lines: Vec<(u64, Bytes)>,
-    /// The message for people if something is missing.
+    /// The message for the user if something is missing.
     pub(crate) gap: Option<String>,
-    /// Set if there may be more to read at once.
+    /// `true` if there may be more to read at once.
     pub(crate) more: bool,
 }
 
 impl TranscriptReader {
-    /// Reads another file from its beginning, if it is another one.
+    /// Sets the path; a different file is read from its beginning.
     pub(crate) fn set_path(&mut self, path: &str) {
         if self.path != path && !self.path.is_empty() {
             self.tail = FileTail::default();
@@ -59,22 +59,22 @@ impl TranscriptReader {
         (self.tail, self.past) = (FileTail::default(), Past::Measuring { shown: show_past });
     }
 
-    /// Goes on where an earlier gateway was.
+    /// Continues at the position of an earlier gateway process.
     pub(crate) fn restore(&mut self, offset: u64, skipping: bool) {
         self.tail = FileTail { offset, skipping, ..FileTail::default() };
     }
 
-    /// Returns true while the part before the gateway saw the session is read: its turns are over.
+    /// Returns whether the part from before the gateway saw the session is being read, whose turns have ended.
     pub(crate) fn is_past(&self) -> bool {
         self.past != Past::Read
     }
 
-    /// All is read for now. Returns whether the past was being read.
+    /// Ends the reading of the past, since everything is read for now. Returns whether the past was being read.
     pub(crate) fn finish_past(&mut self) -> bool {
         std::mem::replace(&mut self.past, Past::Read) != Past::Read
     }
 
-    /// The path of the request for the next part; `None` while one is under way, which another follows.
+    /// Returns the path of the request for the next part; `None` while one is in progress, which another follows.
     pub(crate) fn next_request(&mut self) -> Option<String> {
         if std::mem::replace(&mut self.reading, true) {
             self.read_again = true;
@@ -84,7 +84,7 @@ impl TranscriptReader {
         Some(transcript_path(&self.path, offset, self.tail.part))
     }
 
-    /// Takes the reply to a request.
+    /// Handles the reply to a request.
     pub(crate) fn reply(&mut self, reply: Result<HttpReply, String>) -> TranscriptPart {
         self.reading = false;
         let read_again = std::mem::take(&mut self.read_again);
@@ -100,7 +100,7 @@ impl TranscriptReader {
                 let gap = "the transcript was replaced by a shorter one: some messages may be missing";
                 TranscriptPart { gap: Some(gap.into()), ..TranscriptPart::default() }
             }
-            // It is written with the first message, and may be deleted without one.
+            // The transcript is written with the first message, and may be deleted without one.
             (Ok(HttpReply { status: 404, .. }), _) => {
                 self.past = Past::Read;
                 TranscriptPart::default()
@@ -130,7 +130,7 @@ impl TranscriptReader {
     }
 }
 
-/// The length of a file, from the body of a reply with status 416.
+/// Returns the length of a file, from the body of a reply with status 416.
 pub(crate) fn length(body: &[u8]) -> u64 {
     std::str::from_utf8(body).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
