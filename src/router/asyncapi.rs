@@ -60,12 +60,12 @@ const fn of<T: ToSchema>() -> Shape {
     Shape::of::<T>()
 }
 
-/// Parameters with a session and any members that the runtime takes.
+/// Returns parameters with a session and any members that the runtime accepts.
 fn passed() -> Value {
     json!({ "allOf": [of::<OfSession>().reference()], "additionalProperties": true })
 }
 
-/// The schema of a JSON-RPC message with these members besides `jsonrpc`.
+/// Returns the schema of a JSON-RPC message with these members besides `jsonrpc`.
 fn message(about: &str, members: Value, required: &[&str], example: Value) -> Value {
     let mut properties = Map::from_iter([("jsonrpc".to_owned(), json!({ "const": "2.0" }))]);
     let mut payload = Map::from_iter([("jsonrpc".to_owned(), json!("2.0"))]);
@@ -201,7 +201,7 @@ pub fn description(version: &str) -> Value {
     })
 }
 
-/// The schemas of the messages in both directions.
+/// Returns the schemas of the messages in both directions.
 fn all_schemas() -> Map<String, Value> {
     let methods = rpc::methods();
     let taken: Vec<Shape> = methods.iter().map(|method| method.request).chain([of::<Answer>()]).collect();

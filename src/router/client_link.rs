@@ -1,5 +1,5 @@
-//! A client's connection as the frontends that stream see it. Over a plain connection it is the socket itself, written
-//! to by the fans ([`fanout`](super::fanout)); over TLS hyper writes it, and it reads the log at its client's own pace
+//! A client's connection as streaming frontends use it. A plain connection is the socket itself, to which the fans
+//! ([`fanout`](super::fanout)) write; over TLS hyper writes, and the connection reads the log at its client's own pace
 //! ([`streamed`](super::streamed)). The bytes are the same.
 
 use std::io;
@@ -18,24 +18,23 @@ use plexus_sessions::Filter;
 
 /// A client's connection. Cheap to clone.
 ///
-/// Whoever serves one runs a task that calls [`flush`](Self::flush), and [`wait`](Self::wait) with what came of it, until
-/// the connection ends; [`leave`](Self::leave) at the end stops what it follows.
+/// The task that serves a connection calls [`flush`](Self::flush), and [`wait`](Self::wait) with its result, until the connection ends;
+/// [`leave`](Self::leave) at the end stops its subscriptions.
 #[derive(Clone)]
 pub(super) enum ClientLink {
-    /// The socket of a plain connection; with the response that is held while it is written to, if there is one.
+    /// The socket of a plain connection; with the response that is held while the frontend writes, if there is one.
     Raw(Arc<Conn>, Option<Arc<HeldResponse>>),
-    /// The link of a connection that hyper, or TLS, writes.
+    /// The link of a connection that hyper or TLS writes.
     Streamed(Arc<Streamed>),
 }
 
-/// Keeps hyper away from a plain connection's socket.
+/// Prevents hyper from writing to a plain connection's socket.
 pub(super) struct HeldResponse {
     handle: RawHandle,
     _held: HeldCharge,
 }
 
-/// The source of the events of a subscription. Opened before the log is asked where its head is, so that it is never
-/// behind a head that is promised.
+/// The source of the events of a subscription. Opened before the log's head is read, so that it is never behind a promised head.
 pub(super) struct EventFeed(Feed);
 
 enum Feed {
@@ -44,7 +43,7 @@ enum Feed {
 }
 
 impl EventFeed {
-    /// For a WebSocket's subscription, or that of a response of server-sent events, over a connection that is `raw` or not.
+    /// Opens a feed for the subscription of a WebSocket or of a response of server-sent events. `raw`: the connection is a plain one.
     pub(super) fn open(fans: &Fans, raw: bool, framing: Framing, filter: Filter, projection: Projection) -> Self {
         Self(if raw {
             Feed::Fan(fans.fan(FanKey { filter, projection, framing }))
@@ -60,11 +59,11 @@ pub(super) struct NewSubscription {
     pub(super) name: Arc<str>,
     /// The source of its events.
     pub(super) feed: EventFeed,
-    /// `true` if the client can and may answer requests: over a plain connection it is written to first.
+    /// `true` if the client can and may answer requests: over a plain connection it is served first.
     pub(super) answers: bool,
-    /// Begin after this.
+    /// The position after which the subscription begins.
     pub(super) after: Position,
-    /// Say `live` after this.
+    /// The position after which `live` is sent.
     pub(super) live_at: Position,
     /// `true` if `live` carries a cursor of its own on transports that have one.
     pub(super) live_id: bool,
@@ -72,9 +71,9 @@ pub(super) struct NewSubscription {
 
 /// A response of server-sent events that has not begun.
 pub(super) enum StreamStart {
-    /// On a plain connection, whose socket is taken over once the head is out.
+    /// A plain connection, whose socket is taken over once the head is written.
     Raw(RawHandle, HeldCharge),
-    /// As a body that hyper writes.
+    /// The body of a response, which hyper writes.
     Streamed(Arc<Streamed>),
 }
 
@@ -84,7 +83,7 @@ impl StreamStart {
         if handle.raw.is_some() { Framing::Sse } else { Framing::SseBody }
     }
 
-    /// The body of the response, and what writes it.
+    /// Returns the body of the response, and the handle with which to start it.
     pub(super) fn new(handle: &ConnHandle, fans: &Fans, account: &Account) -> (Body, Self) {
         if let Some(raw) = &handle.raw {
             let (body, held) = raw.hold();
@@ -94,7 +93,7 @@ impl StreamStart {
         (body, Self::Streamed(link))
     }
 
-    /// The connection, once it is the frontend's to write to; `None` if its client left before.
+    /// Returns the connection once the frontend may write to it; `None` if its client disconnected before.
     pub(super) async fn begin(self, fans: &Fans, account: Account) -> Option<ClientLink> {
         match self {
             Self::Raw(handle, held) => {
@@ -107,7 +106,7 @@ impl StreamStart {
     }
 }
 
-/// The same call on whichever it is.
+/// Calls the same method on either kind of connection.
 macro_rules! on {
     ($self:ident, $link:ident => $call:expr) => {
         match $self {
@@ -118,7 +117,7 @@ macro_rules! on {
 }
 
 impl ClientLink {
-    /// A WebSocket's connection. What waits for its client is charged to `account`.
+    /// Makes the link of a WebSocket's connection. Frames that wait for its client are charged to `account`.
     pub(super) fn websocket(fans: &Fans, io: UpgradedIo, account: Account) -> Self {
         match io {
             UpgradedIo::Raw { socket, .. } => Self::Raw(Conn::new(fans, socket, Framing::WebSocket, account), None),
@@ -126,37 +125,37 @@ impl ClientLink {
         }
     }
 
-    /// Returns whether it is the socket of a plain connection.
+    /// Returns whether the link is the socket of a plain connection.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self, Self::Raw(..))
     }
 
-    /// The connection's account.
+    /// Returns the connection's account.
     pub(super) fn account(&self) -> &Account {
         on!(self, link => link.account())
     }
 
-    /// Returns whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    /// Returns whether the unsent frames exceed the account's limit: the connection is then closed, and the client resumes at its cursor.
     pub(super) fn over(&self) -> bool {
         on!(self, link => link.over())
     }
 
-    /// Returns the time when the client is given up if it takes nothing until then.
+    /// Returns the time at which the connection is closed if the client reads nothing until then.
     pub(super) fn stalls_at(&self) -> Instant {
         on!(self, link => link.stalls_at())
     }
 
-    /// Bytes of own frames that wait.
+    /// Returns the size of the connection's own frames that wait, in bytes.
     pub(super) fn backlog(&self) -> usize {
         on!(self, link => link.backlog())
     }
 
-    /// Appends own frames of a WebSocket (whole ones) and does not write yet.
+    /// Appends the connection's own frames for a WebSocket (whole ones) and does not write yet.
     pub(super) fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
         on!(self, link => link.push(frames));
     }
 
-    /// Appends what `write` appends of a server-sent stream, and does not write yet.
+    /// Appends the part of a server-sent stream that `write` produces, and does not write yet.
     pub(super) fn push_sse(&self, write: impl FnOnce(&mut Vec<u8>)) {
         match self {
             Self::Raw(conn, _) => conn.push(|out| Framing::Sse.sse(out, write)),
@@ -164,7 +163,7 @@ impl ClientLink {
         }
     }
 
-    /// Begins to follow. `hello` (whole frames) comes first.
+    /// Adds a subscription. `hello` (whole frames) comes first.
     pub(super) fn subscribe(&self, new: NewSubscription, hello: &[u8]) {
         let NewSubscription { name, feed: EventFeed(feed), answers, after, live_at, live_id } = new;
         match (self, feed) {
@@ -178,22 +177,22 @@ impl ClientLink {
         }
     }
 
-    /// Stops following `name`. Returns whether it was followed. What is half written is finished first.
+    /// Removes the subscription `name`. Returns whether there was one. A partly written frame is completed first.
     pub(super) fn unsubscribe(&self, name: &str) -> bool {
         on!(self, link => link.unsubscribe(name))
     }
 
-    /// Stops following everything.
+    /// Removes all subscriptions.
     pub(super) fn leave(&self) {
         on!(self, link => link.leave());
     }
 
-    /// Returns the followed names, and the position of each.
+    /// Returns the names of the subscriptions, and the position of each.
     pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         on!(self, link => link.following())
     }
 
-    /// Writes what the client takes. Never waits.
+    /// Writes as much as the client accepts. Never waits.
     pub(super) async fn flush(&self) -> Flow {
         match self {
             Self::Raw(conn, _) => conn.flush(true),
@@ -201,7 +200,7 @@ impl ClientLink {
         }
     }
 
-    /// Waits until [`flush`](Self::flush), which returned `flow`, is of use again. Cancellation safe.
+    /// Waits until [`flush`](Self::flush), which returned `flow`, can make progress again. Cancellation safe.
     pub(super) async fn wait(&self, flow: Flow) {
         match self {
             Self::Raw(conn, _) => tokio::select! {
@@ -213,7 +212,7 @@ impl ClientLink {
         }
     }
 
-    /// Waits until something may be read. Cancellation safe.
+    /// Waits until the connection may be readable. Cancellation safe.
     pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Raw(conn, _) => conn.socket().readable().await,
@@ -221,7 +220,7 @@ impl ClientLink {
         }
     }
 
-    /// Reads what is there; `WouldBlock` if nothing is.
+    /// Reads the available bytes; `WouldBlock` if there are none.
     pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Raw(conn, _) => conn.socket().try_read(buf),
@@ -229,7 +228,7 @@ impl ClientLink {
         }
     }
 
-    /// Waits until the client has let go of a response, or its connection broke. Cancellation safe.
+    /// Waits until the client has disconnected or the connection has failed. Cancellation safe.
     pub(super) async fn gone(&self) {
         match self {
             Self::Raw(_, Some(response)) => response.handle.gone().await,
@@ -238,7 +237,7 @@ impl ClientLink {
         }
     }
 
-    /// Ends a response in its middle. One that is whole ends when its connection is dropped.
+    /// Aborts a response. A complete one ends when its connection is dropped.
     pub(super) fn cut(&self) {
         match self {
             Self::Raw(conn, _) => drop(socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Both)),
@@ -246,7 +245,7 @@ impl ClientLink {
         }
     }
 
-    /// Says that nothing more comes over a WebSocket's connection. Cancellation safe.
+    /// Closes the write half of a WebSocket's connection. Cancellation safe.
     pub(super) async fn close_write(&self) {
         match self {
             Self::Raw(conn, _) => drop(socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Write)),
@@ -254,7 +253,7 @@ impl ClientLink {
         }
     }
 
-    /// Hangs up; a plain connection's socket is closed with the last who holds it.
+    /// Closes the connection; a plain connection's socket is closed when its last handle is dropped.
     pub(super) fn close(&self) {
         if let Self::Streamed(link) = self {
             link.close();
@@ -262,7 +261,7 @@ impl ClientLink {
     }
 }
 
-/// Stops what a connection follows when it is dropped: also when the connection's task is cut.
+/// Removes a connection's subscriptions when dropped: also when the connection's task is aborted.
 pub(super) struct Leave(pub(super) ClientLink);
 
 impl Drop for Leave {

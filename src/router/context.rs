@@ -1,7 +1,7 @@
-//! The context of a prompt in the UI protocol (`ui_context`, `meta`), on its way to the agent. Pure.
+//! The context of a prompt in the UI protocol (`ui_context`, `meta`), passed to the agent. Pure.
 //!
-//! It is added to the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it unchanged. For other
-//! runtimes, the files that it names become `resource_link` blocks, which every agent takes.
+//! It is added to the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it unchanged. For other runtimes,
+//! the files that it names become `resource_link` blocks, which every agent accepts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use plexus_protocol::object;
 use plexus_protocol::ui_protocol::{self, START_MEMBERS};
 
-/// Most bytes of selected text that are passed on.
+/// Maximum size of selected text that is passed on, in bytes.
 const SELECTED_MAX: usize = 64 << 10;
 
 /// The context of a prompt.
@@ -68,7 +68,7 @@ impl<'a> PromptContext<'a> {
     /// Reads a client's `ui_context` and `meta`.
     ///
     /// # Errors
-    /// They do not have the protocol's shape; the error is a text for people.
+    /// The values do not have the protocol's shape; the error is a text for users.
     pub(super) fn read(ui_context: Option<&'a RawValue>, meta: Option<&'a RawValue>) -> Result<Self, String> {
         let given = |raw: &&RawValue| raw.get() != "null";
         let (ui_context, meta) = (ui_context.filter(given), meta.filter(given));
@@ -111,7 +111,7 @@ impl<'a> PromptContext<'a> {
     }
 }
 
-/// The members of a client's `run.start` that the gateway does not know; `None` if there are none.
+/// Returns the members of a client's `run.start` that the gateway does not know; `None` if there are none.
 pub(super) fn unknown_members(params: Option<&RawValue>) -> Option<Box<RawValue>> {
     let mut members: ui_protocol::Members = object::from_str(params?.get()).ok()?;
     members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
@@ -119,7 +119,7 @@ pub(super) fn unknown_members(params: Option<&RawValue>) -> Option<Box<RawValue>
 }
 
 impl Snapshot {
-    /// The files that the context names, the selection first.
+    /// Returns the files that the context names, the selection first.
     fn links(&self) -> Vec<Box<RawValue>> {
         let mut links = Vec::new();
         if let Some(Selection { path, range, selected_text }) = &self.selection {
@@ -153,7 +153,7 @@ impl Snapshot {
     }
 }
 
-/// The params of a forwarded call, without the gateway's ids of session and run, since the runtime has its own.
+/// Returns the params of a forwarded call, without the gateway's ids of session and run, since the runtime has its own.
 pub(super) fn without_gateway_ids(params: &RawValue) -> Box<RawValue> {
     let Ok(Members(members)) = serde_json::from_str(params.get()) else { return params.to_owned() };
     let ours = |name: &str, value: &RawValue| {

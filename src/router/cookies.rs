@@ -31,7 +31,7 @@ pub(super) enum CookieCheck {
     Device(Caller, String),
 }
 
-/// The name of the cookie for `origin`. It has the port, since a browser shares cookies between all ports of a host.
+/// Returns the name of the cookie for `origin`. The name contains the port, since a browser shares cookies between all ports of a host.
 fn name(origin: &str) -> String {
     match origin.split_once("://") {
         Some(("https", _)) => SECURE.into(),
@@ -46,7 +46,7 @@ fn plain(authority: &str) -> String {
     format!("plexus-{}", port.unwrap_or("80"))
 }
 
-/// The cookie of that name; `Err` if there are several, since parsers differ in which one counts.
+/// Returns the cookie of that name; `Err` if there are several, since parsers differ in which one counts.
 fn named<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
     // HTTP/2 may send each pair on a line of its own.
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -58,8 +58,8 @@ fn named<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> 
     }
 }
 
-/// Checks the cookie. It counts if the request's Origin is the cookie's, or if the browser says that a page of the same origin
-/// only reads, in which case there is no Origin. A WebSocket always has an Origin.
+/// Checks the cookie. It counts if the request's Origin is the cookie's, or if the browser declares the request as a read by a page of
+/// the same origin, which has no Origin. A WebSocket always has an Origin.
 pub(super) fn prove(auth: &Auth, request: &Request) -> CookieCheck {
     let headers = request.headers();
     let Ok(origin) = only(headers, &ORIGIN) else { return CookieCheck::Wrong };
@@ -92,7 +92,7 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> CookieCheck {
     shown
 }
 
-/// The device of a browser that asks for a cookie, if it has one already. The CSRF header is not needed: the browser gets the
+/// Returns the device of a browser that requests a cookie, if it has one already. The CSRF header is not needed: the browser gets the
 /// same cookie or a replacement, and the Origin was checked.
 pub fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
     let origin = only(&parts.headers, &ORIGIN).ok().flatten()?;
@@ -100,7 +100,7 @@ pub fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
     Some((auth.check_cookie(token, CookieSite::Origin(origin))?, csrf(token)))
 }
 
-/// The origin of a new cookie: that of the page that asks for it.
+/// Returns the origin of a new cookie: that of the page that requests it.
 ///
 /// # Errors
 /// 422 `invalid` if the request does not come from a page.

@@ -14,7 +14,8 @@ use plexus_ledger::{Account, Ledger};
 use plexus_protocol::{Answer, Epoch, Receipt, RequestId, RuntimeId, Timestamp};
 use plexus_sessions::{Directory, SessionError};
 
-/// The handles that the kernel offers to every feature. A feature's state is a `Core` and what only this feature needs. Cheap to clone.
+/// The handles that the kernel offers to every feature. A feature's state is a `Core` and the parts that only this feature needs. Cheap
+/// to clone.
 ///
 /// `Core` is a struct and not a trait: there is one kernel, so a trait would have one implementation and only make every handler generic.
 #[derive(Clone)]
@@ -25,9 +26,9 @@ pub struct Core {
     pub fans: Fans,
     /// Devices.
     pub auth: Auth,
-    /// The accounts of the memory that peers make the gateway hold.
+    /// The accounts of the memory that the gateway holds for peers.
     pub ledger: Ledger,
-    /// The sessions that focused screens show.
+    /// The sessions that focused screens display.
     pub presence: Presence,
     /// The host names and origins of the gateway.
     pub hosts: Arc<Hosts>,
@@ -39,7 +40,7 @@ pub struct Core {
     pub started_at: Timestamp,
     /// The gateway's version.
     pub version: &'static str,
-    /// Becomes true when the gateway stops; long polls then answer at once.
+    /// Signals the stop of the gateway with `true`; long polls then return at once.
     pub stop: watch::Receiver<bool>,
     /// The guard's limits.
     pub limits: GateLimits,
@@ -53,7 +54,7 @@ impl Core {
         self.directory.log().epoch()
     }
 
-    /// The origin of links to the gateway.
+    /// Returns the origin of links to the gateway.
     pub fn base(&self) -> String {
         self.public_addresses.url().unwrap_or_else(|| self.url.to_string()).trim_end_matches('/').to_owned()
     }
@@ -85,12 +86,12 @@ impl Core {
         refusal
     }
 
-    /// An account for a connection or a request of the caller's device.
+    /// Returns an account for a connection or a request of the caller's device.
     pub fn account(&self, caller: &Caller) -> Account {
         self.ledger.connection(caller.device().device_id.as_str())
     }
 
-    /// The guard of the gateway's main service.
+    /// Returns the guard of the gateway's main service.
     pub fn gate(&self) -> Gate {
         Gate {
             auth: self.auth.clone(),
@@ -103,8 +104,8 @@ impl Core {
         }
     }
 
-    /// The guard of another port. It has its own host names and origins: requests with those of another port, and pages served by another
-    /// port, are refused. Processes of this user may watch the runtime `same_user` without a token.
+    /// Returns the guard of another port. It has its own host names and origins: requests with those of another port, and pages served by
+    /// another port, are refused. Processes of this user may watch the runtime `same_user` without a token.
     pub fn gate_at(&self, address: SocketAddr, same_user: Option<RuntimeId>) -> Gate {
         Gate { hosts: Arc::new(Hosts::new(&[address], &[])), same_user, ..self.gate() }
     }

@@ -6,7 +6,7 @@ use plexus_sessions::FILE_QUERY_MAX;
 
 use super::schemas::{CURSOR, ID, Shape, WORDS};
 
-/// Longest text to search for, in characters.
+/// Maximum length of a search text, in characters.
 pub(super) const QUERY_MAX: usize = 512;
 
 /// The documentation of a route.
@@ -64,14 +64,14 @@ impl Parameter {
         Self { required: true, ..self }
     }
 
-    /// The parameter in OpenAPI's form.
+    /// Returns the parameter in OpenAPI's form.
     pub(super) fn described(&self) -> Value {
         let Self { name, place, required, about, schema } = self;
         json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema() })
     }
 }
 
-/// The parameters of a path in OpenAPI's form.
+/// Returns the parameters of a path in OpenAPI's form.
 pub(super) fn in_path(path: &str) -> impl Iterator<Item = Value> {
     path.split('{')
         .skip(1)
@@ -103,7 +103,7 @@ fn key() -> Value {
     matching("^[!-~]{1,128}$")
 }
 
-/// The schema of a cursor, a position in a long text, `now`, or nothing.
+/// Returns the schema of a cursor, a position in a long text, `now`, or nothing.
 fn place() -> Value {
     matching(&format!("^(|now|{}(\\+[0-9]{{1,9}})?)$", CURSOR.trim_matches(['^', '$'])))
 }
@@ -150,7 +150,7 @@ pub(super) const LAST_EVENT_ID: Parameter = Parameter::header(
 /// The parameters of every route that returns events.
 pub(super) const EVENTS: &[&Parameter] =
     &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &EVENTS_OUTPUT, &PROJECTION, &LAST_EVENT_ID];
-/// One value may name several sessions, separated by commas.
+/// The parameter with sessions. One value may name several of them, separated by commas.
 pub(super) const SESSIONS_NAMED: Parameter = Parameter::query("session", "Only this session; can be repeated", || {
     matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")
 });
@@ -215,7 +215,7 @@ const fn handshake(name: &'static str, schema: fn() -> Value) -> Parameter {
 const CONNECTION: Parameter = handshake("Connection", || one_of(&["Upgrade"]));
 const UPGRADE: Parameter = handshake("Upgrade", || one_of(&["websocket"]));
 const WS_VERSION: Parameter = handshake("Sec-WebSocket-Version", || one_of(&["13"]));
-/// Sixteen bytes in base64.
+/// The header `Sec-WebSocket-Key`: sixteen bytes in base64.
 const WS_KEY: Parameter = handshake("Sec-WebSocket-Key", || matching("^[A-Za-z0-9+/]{21}[AQgw]==$"));
 /// The headers of a WebSocket handshake (RFC 6455).
 pub const HANDSHAKE: &[&Parameter] = &[&CONNECTION, &UPGRADE, &WS_VERSION, &WS_KEY];

@@ -25,7 +25,7 @@ pub struct Problem {
     pub status: StatusCode,
     /// The stable code.
     pub code: &'static str,
-    /// The text for people: what happened, and the fix where there is one.
+    /// The text for users: the problem, and the fix if there is one.
     pub detail: String,
     /// Further members at the top level.
     pub more: Box<ProblemMembers>,
@@ -35,13 +35,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem.
+    /// Makes a problem.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { status, code, detail, more: Box::default(), allow: None, retry_after: None, close: false }
     }
 
-    /// The bearer is missing or wrong; clients do not learn which.
+    /// Makes the problem of a missing or wrong bearer; clients do not learn which.
     pub fn unauthorized() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
@@ -50,28 +50,28 @@ impl Problem {
         )
     }
 
-    /// There is no such path.
+    /// Makes the problem of an unknown path.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "there is no route at this path")
     }
 
-    /// The path takes only other methods.
+    /// Makes the problem of a path that accepts only other methods.
     pub fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("this path supports only {allow}");
         Self { allow: Some(allow.into()), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
     }
 
-    /// The request parses but is not valid.
+    /// Makes the problem of a request that parses but is not valid.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
     }
 
-    /// The text is not a cursor.
+    /// Makes the problem of a text that is not a cursor.
     pub fn bad_cursor(error: plexus_protocol::BadCursor) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_cursor", error.to_string())
     }
 
-    /// An internal error; only the log has the cause.
+    /// Makes the problem of an internal error; only the log has the cause.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -86,7 +86,7 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// Returns whether the same request may be granted a little later.
+    /// Returns whether the same request may succeed a little later.
     pub fn is_worth_repeating(&self) -> bool {
         self.status == StatusCode::TOO_MANY_REQUESTS && self.retry_after.is_some()
     }
@@ -116,7 +116,7 @@ impl Problem {
         self.with(ProblemMembers { receipt: Some(Receipt { won: false, ..receipt }), ..ProblemMembers::default() })
     }
 
-    /// The problem as JSON, for HTTP and WebSocket clients.
+    /// Returns the problem as JSON, for HTTP and WebSocket clients.
     pub fn to_json(&self) -> Value {
         let details = ProblemDetails {
             kind: format!("urn:plexus:problem:{}", self.code),
@@ -131,7 +131,7 @@ impl Problem {
     }
 }
 
-/// A refused drawing. The detail is for a model's eyes: it says what to do.
+/// Makes the problem of a refused drawing. The detail is for a model: it contains the fix.
 fn of_surface(error: &SurfaceError) -> Problem {
     let (status, code) = match error {
         SurfaceError::Unknown { .. } => (StatusCode::NOT_FOUND, "surface_not_found"),
@@ -143,7 +143,7 @@ fn of_surface(error: &SurfaceError) -> Problem {
     Problem::new(status, code, error.to_string()).with(ProblemMembers { rev, ..ProblemMembers::default() })
 }
 
-/// A refused press.
+/// Makes the problem of a refused press.
 fn of_action(error: &ActionError) -> Problem {
     let (status, code) = match error {
         ActionError::Surface(_) => (StatusCode::NOT_FOUND, "surface_not_found"),
@@ -156,7 +156,7 @@ fn of_action(error: &ActionError) -> Problem {
 }
 
 impl From<LedgerFull> for Problem {
-    /// 429 if the device itself filled the account; 503 if others did.
+    /// Makes 429 if the device itself filled the account; 503 if others did.
     fn from(over: LedgerFull) -> Self {
         let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -227,7 +227,7 @@ impl From<AuthError> for Problem {
             AuthError::Local(_) => (StatusCode::CONFLICT, "local_device"),
             AuthError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
             AuthError::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, "storage"),
-            // Only for the log, since these name paths of this machine.
+            // Logged only, since these errors name paths of this machine.
             AuthError::Unsafe(..)
             | AuthError::File(..)
             | AuthError::NoToken(_)

@@ -1,10 +1,10 @@
-//! Fan-out: a subscriber is a cursor. One file because the pump and the connections share one discipline of locks: connection, then tail;
+//! Fan-out: a subscriber is a cursor. One file because the pump and the connections share one order of locks: connection, then tail;
 //! never two connections, never a lock across an await.
 //!
-//! A [`EventFan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
-//! straight from there, by the fan's pump as long as the socket takes everything at once, else by the connection's own
-//! task. Whoever fell out of the tail, or has just come, is *cold*: its own task reads pages from the log until it is in
-//! the tail again. Nothing is queued for anybody and nothing is dropped.
+//! A [`EventFan`] encodes each event once and holds the newest bytes as its *hot tail*. The subscribers in the tail are served straight
+//! from it: by the fan's pump as long as the socket accepts everything at once, else by the connection's own task. A subscriber that is
+//! behind the tail, or new, is *cold*: its own task reads pages from the log until it reaches the tail. No queue per subscriber, and no
+//! event is dropped.
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, VecDeque};
@@ -29,24 +29,24 @@ use plexus_protocol::{Cursor, Position, SessionId};
 use plexus_sessions::{Directory, EventWatch, Filter, Log};
 use plexus_store::{ReadLimit, StoreError};
 
-/// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
+/// Maximum size of a fan's tail while one of its subscribers is behind, in bytes; a subscriber that is further behind reads the log.
 pub const HOT_TAIL: usize = 1 << 20;
-/// Bytes that it keeps while nobody is: what somebody who catches up must come near to.
+/// Maximum size of the tail while no subscriber is behind, in bytes: the distance from which a cold subscriber can join the tail.
 const QUIET_TAIL: usize = 256 << 10;
-/// Bytes of events of one batch (about twice that as frames, if they are small); one event is never split. A blocked or
-/// cold subscriber holds one batch at most.
+/// Maximum size of the events of one batch, in bytes (as frames about twice that, if they are small); one event is never split. A blocked
+/// or cold subscriber holds one batch at most.
 const BATCH: usize = 32 << 10;
-/// Events of one batch at most.
+/// Maximum number of events in one batch.
 const BATCH_EVENTS: usize = 512;
-/// Bytes that the pump encodes before it writes: a burst goes out merged, yet nobody waits for a long one.
+/// Maximum number of bytes that the pump encodes before it writes: a burst is merged, but a long one does not delay all subscribers.
 const GATHER: usize = 512 << 10;
-/// Slices of one vectored write.
+/// Maximum number of slices in one vectored write.
 const SLICES: usize = 16;
-/// Sockets that the pump writes to before it lets other tasks run: about a tenth of a millisecond.
+/// Number of sockets that the pump writes to before it yields to other tasks: about a tenth of a millisecond.
 const TURN: usize = 32;
-/// Time that a socket may take nothing, while there is something for it, before it is given up.
+/// Time for which a socket may accept nothing, while there is data for it, before the connection is closed.
 pub const STALL: Duration = Duration::from_secs(30);
-/// Time that the pump or a connection waits before it asks the store again after a failure.
+/// Time that the pump or a connection waits before it reads the store again after a failure.
 const STORE_RETRY: Duration = Duration::from_millis(200);
 
 /// The properties of subscribers that see the same bytes.
@@ -56,11 +56,11 @@ pub struct FanKey {
     pub filter: Filter,
     /// The parts of the events.
     pub projection: Projection,
-    /// For which transport.
+    /// The framing of the transport.
     pub framing: Framing,
 }
 
-/// Every fan there is. Cheap to clone.
+/// All fans of the gateway. Cheap to clone.
 #[derive(Clone)]
 pub struct Fans {
     shared: Arc<Registry>,
@@ -75,43 +75,44 @@ struct Registry {
 }
 
 impl Fans {
-    /// No fans yet, over a directory and its log. A socket that takes nothing for `stall` ([`STALL`]) is given up.
+    /// Makes a set without fans, over a directory and its log. A connection whose socket accepts nothing for `stall` ([`STALL`]) is
+    /// closed.
     pub fn over(directory: &Directory, stall: Duration) -> Self {
         let (sessions, doing) = (directory.clone(), directory.clone());
         let doing_at = Arc::new(move |id: &SessionId| doing.doing_at(id));
         Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), doing_at, stall)
     }
 
-    /// No fans yet. A socket that takes nothing for `stall` is given up.
+    /// Makes a set without fans. A connection whose socket accepts nothing for `stall` is closed.
     pub fn new(log: Log, view: SessionView, doing_at: DoingAt, stall: Duration) -> Self {
         Self { shared: Arc::new(Registry { log, view, doing_at, stall, fans: Mutex::default() }) }
     }
 
-    /// The log they read.
+    /// Returns the log that the fans read.
     pub fn log(&self) -> &Log {
         &self.shared.log
     }
 
-    /// Time that a client may take nothing of what is there for it.
+    /// Returns the time for which a client may read nothing while there is data for it.
     pub(super) fn stall(&self) -> Duration {
         self.shared.stall
     }
 
-    /// Makes frames of events.
+    /// Returns an encoder that makes frames of events.
     pub(super) fn encoder(&self, projection: Projection, framing: Framing) -> Encoder {
         let Registry { log, view, doing_at, .. } = &*self.shared;
         let (view, doing_at) = (Arc::clone(view), Arc::clone(doing_at));
         Encoder { epoch: log.epoch().clone(), projection, framing, view, doing_at }
     }
 
-    /// The fan for `key`: the one there is, or a new one that ends when its last holder lets go.
+    /// Returns the fan for `key`: the existing one, or a new one that ends when its last handle is dropped.
     pub fn fan(&self, key: FanKey) -> Arc<EventFan> {
         let mut fans = lock(&self.shared.fans);
         if let Some(fan) = fans.get(&key).and_then(Weak::upgrade) {
             return fan;
         }
         let log = self.shared.log.clone();
-        // Before the head is looked at: what comes after it is told of.
+        // Registered before the head is read, so that no later event is missed.
         let news = log.watch_for(&key.filter);
         let head = log.head();
         let core = Arc::new(Core {
@@ -130,7 +131,7 @@ impl Fans {
     }
 }
 
-/// The followers of one filter in one projection over one transport.
+/// The subscribers of one filter in one projection over one transport.
 pub struct EventFan {
     core: Arc<Core>,
     key: FanKey,
@@ -143,7 +144,7 @@ impl Drop for EventFan {
         self.pump.abort();
         if let Some(registry) = self.registry.upgrade() {
             let mut fans = lock(&registry.fans);
-            // A new fan may have taken the place since the last holder let go.
+            // A new fan may have been registered since the last handle was dropped.
             if fans.get(&self.key).is_some_and(|fan| fan.strong_count() == 0) {
                 fans.remove(&self.key);
             }
@@ -155,15 +156,15 @@ struct Core {
     filter: Filter,
     encoder: Encoder,
     log: Log,
-    /// The pump wakes for events that the fan carries: the tail of one that nothing is said to stays where it was.
+    /// The signal of events that the fan carries; without one, the pump does not run and the tail stays where it was.
     news: EventWatch,
-    /// Somebody joined whose replay ends after the tail's end.
+    /// `true` if a subscriber joined whose replay ends after the tail's end.
     joined: AtomicBool,
     tail: RwLock<Tail>,
     members: Mutex<Members>,
 }
 
-/// The followers: those whose answers an agent may wait for, and the rest.
+/// The subscribers: those whose answers an agent may wait for, and the rest.
 #[derive(Default)]
 struct Members {
     answering: Slots,
@@ -211,8 +212,8 @@ impl Core {
         self.tail.write()
     }
 
-    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns what the tail grew by, and when the gateway
-    /// heard of the first of it.
+    /// Encodes the events of the log after the tail's end, up to [`GATHER`]. Returns the addition to the tail, and the time when the
+    /// gateway received the first event in it.
     async fn gather(&self) -> Result<(Option<Fresh>, Option<std::time::Instant>), StoreError> {
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
         let (mut fresh, mut heard): (Option<Fresh>, _) = (None, None);
@@ -252,7 +253,8 @@ impl Core {
         Ok((fresh, heard))
     }
 
-    /// Writes to everybody whose socket takes it, those who may answer first. Returns whether somebody in the tail is behind.
+    /// Writes to every socket that accepts data, first to subscribers that may answer. Returns whether a subscriber in the tail is
+    /// behind.
     async fn flush_all(&self, fresh: Option<&Fresh>) -> bool {
         let slices: Vec<IoSlice<'_>> =
             fresh.into_iter().flat_map(|fresh| &fresh.frames).map(|(_, frames)| IoSlice::new(frames)).collect();
@@ -277,7 +279,7 @@ impl Core {
                 if !more {
                     break;
                 }
-                // A request that comes in meanwhile is not kept waiting by a thousand watchers.
+                // A request that arrives meanwhile is not delayed by a thousand watchers.
                 tokio::task::yield_now().await;
             }
         }
@@ -287,7 +289,7 @@ impl Core {
 
 async fn pump(core: Arc<Core>) {
     loop {
-        // Looked at before the log: who joins after that wakes the pump once more.
+        // Read before the log: a subscriber that joins after that wakes the pump once more.
         let joined = core.joined.swap(false, Ordering::AcqRel);
         match core.gather().await {
             Ok((fresh, heard)) => {
@@ -314,25 +316,25 @@ async fn pump(core: Arc<Core>) {
 /// The state of a connection after a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Everything there was is written.
+    /// Everything is written.
     Done,
-    /// The socket takes no more for now.
+    /// The socket accepts no more data at present.
     Blocked,
     /// A subscription must read the log: [`Conn::catch_up`].
     Cold,
-    /// The socket is broken.
+    /// The connection has failed.
     Dead,
 }
 
-/// A client's socket and what it follows.
+/// A client's socket and its subscriptions.
 ///
-/// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever `needs_attention` tells it
-/// to, and until it gets [`Flow::Done`]; [`leave`](Self::leave) at the end takes it out of its fans.
+/// The task that serves a connection calls [`flush`](Self::flush) with `own` set whenever `needs_attention` returns, until it gets
+/// [`Flow::Done`]; [`leave`](Self::leave) at the end removes the connection from its fans.
 pub struct Conn {
     socket: Arc<TcpStream>,
     log: Log,
     framing: Framing,
-    /// As what its subscriptions are counted.
+    /// The label of its subscriptions in the metrics.
     transport: Subscriber,
     stall: Duration,
     kick: Notify,
@@ -341,16 +343,16 @@ pub struct Conn {
 }
 
 struct State {
-    /// The rest of a batch that the socket took a part of.
+    /// The unwritten rest of a batch.
     rest: Bytes,
-    /// For the rest of a page that was read for this connection alone; the tail's batches are everybody's.
+    /// The charge for the rest of a page that was read for this connection alone; the tail's batches are shared.
     page: Option<Charge>,
     out: OwnFrames,
     subs: Vec<SubscriberState>,
-    /// The connection's own task writes; the pump does not.
+    /// `true` if the connection's own task writes, and not the pump.
     own: bool,
     dead: bool,
-    /// The time when the socket last took something, or was last found with nothing to take.
+    /// The time when the socket last accepted data, or had none to accept.
     progress: Instant,
 }
 
@@ -361,11 +363,11 @@ struct SubscriberState {
     slot: usize,
     answers: bool,
     position: Position,
-    /// Replay ends here; then `live` is said.
+    /// The end of the replay, after which `live` is sent.
     live_at: Option<Position>,
-    /// `true` if `live` carries an id: there was nothing before it that could.
+    /// `true` if `live` carries an id, because no earlier event did.
     live_id: bool,
-    /// Reads the log; if it followed before, how far it was behind when it fell out of the tail.
+    /// `true` if the subscriber reads the log. `fell`: its distance from the head when it fell behind the tail.
     cold: bool,
     fell: Option<u64>,
     _counted: Subscribed,
@@ -379,13 +381,13 @@ impl Notification for Lag {
     const METHOD: &'static str = "gateway.lag";
 }
 
-/// Appends it; `with_id`: the cursor is the event's id as well.
+/// Appends `live`; `with_id`: the cursor is the event's id as well.
 pub(super) fn put_live(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, with_id: bool) {
     let id = with_id.then(|| head.clone());
     framing.notify(out, id.as_ref(), "live", &Live { session_id: name.to_owned(), head });
 }
 
-/// Appends it.
+/// Appends `lag`.
 pub(super) fn put_lag(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, behind: u64) {
     framing.notify(out, None, "lag", &Lag { session_id: name.to_owned(), head, behind });
 }
@@ -394,20 +396,20 @@ pub(super) fn put_lag(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cur
 pub struct Subscribe {
     /// The requested name: a session's id, or `*`.
     pub name: Arc<str>,
-    /// Whom to follow.
+    /// The fan to subscribe to.
     pub fan: Arc<EventFan>,
-    /// `true` if the client can and may answer requests: it is written to first.
+    /// `true` if the client can and may answer requests: it is served first.
     pub answers: bool,
-    /// Begin after this.
+    /// The position after which the subscription begins.
     pub after: Position,
-    /// Say `live` after this.
+    /// The position after which `live` is sent.
     pub live_at: Position,
     /// `true` if `live` carries a cursor of its own on transports that have one.
     pub live_id: bool,
 }
 
 impl Conn {
-    /// A connection that follows nothing yet. What waits for its client is charged to `account`.
+    /// Makes a connection without subscriptions. Frames that wait for its client are charged to `account`.
     pub fn new(fans: &Fans, socket: Arc<TcpStream>, framing: Framing, account: Account) -> Arc<Self> {
         let transport = match framing {
             Framing::WebSocket => Subscriber::WebSocket,
@@ -433,22 +435,22 @@ impl Conn {
         })
     }
 
-    /// The connection's account.
+    /// Returns the connection's account.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Returns whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    /// Returns whether the unsent frames exceed the account's limit: the connection is then closed, and the client resumes at its cursor.
     pub fn over(&self) -> bool {
         lock(&self.state).out.over()
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
 
-    /// Told when the connection's own task has something to do.
+    /// Waits until the connection's own task has work to do.
     pub async fn needs_attention(&self) {
         self.kick.notified().await;
     }
@@ -458,22 +460,22 @@ impl Conn {
         self.kick.notify_one();
     }
 
-    /// Returns the time when the socket is given up if it takes nothing until then.
+    /// Returns the time at which the connection is closed if the socket accepts nothing until then.
     pub fn stalls_at(&self) -> Instant {
         lock(&self.state).progress + self.stall
     }
 
-    /// Bytes of own frames that wait.
+    /// Returns the size of the connection's own frames that wait, in bytes.
     pub fn backlog(&self) -> usize {
         lock(&self.state).out.waiting().len()
     }
 
-    /// Appends own frames (whole ones) and does not write yet.
+    /// Appends the connection's own frames (whole ones) and does not write yet.
     pub fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
         lock(&self.state).out.push(frames);
     }
 
-    /// Begins to follow. `hello` (whole frames) comes first. It is cold until the own task has flushed.
+    /// Adds a subscription. `hello` (whole frames) comes first. The subscription is cold until the own task has flushed.
     pub fn subscribe(self: &Arc<Self>, subscribe: Subscribe, hello: &[u8]) {
         self.unsubscribe(&subscribe.name);
         let Subscribe { name, fan, answers, after, live_at, live_id } = subscribe;
@@ -496,14 +498,14 @@ impl Conn {
         });
         drop(state);
         if core.tail().end < live_at {
-            // Nothing was said to the fan for a while: its pump comes to where this replay ends.
+            // The fan had no events for a while: its pump advances to where this replay ends.
             core.joined.store(true, Ordering::Release);
             core.news.wake();
         }
         self.wake();
     }
 
-    /// Stops following `name`. Returns whether it was followed. What is half written is finished first.
+    /// Removes the subscription `name`. Returns whether there was one. A partly written frame is completed first.
     pub fn unsubscribe(&self, name: &str) -> bool {
         let mut state = lock(&self.state);
         let Some(at) = state.subs.iter().position(|sub| &*sub.name == name) else { return false };
@@ -513,7 +515,7 @@ impl Conn {
         true
     }
 
-    /// Stops following everything.
+    /// Removes all subscriptions.
     pub fn leave(&self) {
         let subs = std::mem::take(&mut lock(&self.state).subs);
         for sub in &subs {
@@ -528,11 +530,11 @@ impl Conn {
         }
     }
 
-    /// Returns the followed names, and the position of each.
+    /// Returns the names of the subscriptions, and the position of each.
     pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = lock(&self.state);
         let place = |sub: &SubscriberState| match sub.live_at {
-            // Nothing was said to it since: it has everything up to the head.
+            // The fan had no events since: the subscriber has everything up to the head.
             None => self.log.level(&sub.fan.core.filter, sub.position).unwrap_or(sub.position),
             Some(_) => sub.position,
         };
@@ -544,11 +546,11 @@ impl Conn {
         lock(&self.state).subs.len()
     }
 
-    /// Writes what the socket takes. The pump (`own` unset) leaves a connection alone whose own task writes.
+    /// Writes as much as the socket accepts. The pump (`own` unset) skips a connection whose own task writes.
     pub fn flush(&self, own: bool) -> Flow {
         let mut state = lock(&self.state);
         if state.own && !own {
-            // In the tail it counts as behind, so that the tail is kept for it; a cold one has no use of the tail.
+            // A subscriber in the tail counts as behind, so that the tail is retained for it; a cold one does not use the tail.
             let fallen = |sub: &SubscriberState| sub.cold || sub.position < sub.fan.core.tail().start;
             return if state.subs.iter().all(fallen) { Flow::Cold } else { Flow::Blocked };
         }
@@ -564,8 +566,8 @@ impl Conn {
         flow
     }
 
-    /// Writes what the fan's tail has just grown by, if this connection has everything before it and nothing else to write:
-    /// the usual case. `None`, and nothing done, if not.
+    /// Writes the addition to the fan's tail, if this connection has everything before it and nothing else to write: the usual case.
+    /// Otherwise returns `None` and does nothing.
     fn flush_fresh(&self, core: &Core, fresh: &Fresh, slices: &[IoSlice<'_>]) -> Option<Flow> {
         let mut state = lock(&self.state);
         let State { rest, out, subs, own, dead, .. } = &mut *state;
@@ -596,7 +598,7 @@ impl Conn {
             }
             left -= frames.len();
         }
-        // The socket is full, or broken: to find that out is the own task's business.
+        // The socket is full, or has failed: the own task determines which.
         state.own = true;
         state.progress = Instant::now();
         self.wake();
@@ -622,7 +624,7 @@ impl Conn {
             let mut span = (Position::START, Position::START, 0);
             if let (Some(sub), Some(tail)) = (&mut sub, &tail) {
                 if sub.position < tail.start {
-                    // It fell out of the tail since it was chosen.
+                    // The subscriber fell out of the tail since it was chosen.
                     continue;
                 }
                 let upto = sub.live_at.unwrap_or(Position(u64::MAX)).min(tail.end);
@@ -679,20 +681,20 @@ impl Conn {
                 level = sub.live_at.is_none() && sub.position >= tail.end;
             }
             if level && taken == offered && subs.len() == 1 {
-                // The usual case: all of it is out, and there is nobody else on this connection to look for.
+                // The usual case: everything is written, and the connection has no other subscription.
                 return Flow::Done;
             }
             if own {
                 *progress = Instant::now();
             } else if taken < offered {
-                // The socket is full: to find that out once more is the own task's business.
+                // The socket is full: the own task checks that again.
                 return Flow::Blocked;
             }
         }
     }
 
-    /// The first subscription that has something in its tail, and whether any must read the log. Says `live` and `lag`
-    /// where they are due.
+    /// Returns the first subscription that has data in its tail, and whether any must read the log. Sends `live` and `lag` when they are
+    /// due.
     fn choose(&self, state: &mut State) -> (Option<usize>, bool) {
         let State { subs, out, .. } = state;
         let out = out.uncharged();
@@ -726,7 +728,7 @@ impl Conn {
                 if spanned(&tail, (sub.position, upto, from)).next().is_some() {
                     return (Some(n), cold);
                 }
-                // Nothing for it up to there.
+                // No events for the subscription up to there.
                 sub.position = upto;
                 self.say_live(sub, out);
             }
@@ -740,15 +742,15 @@ impl Conn {
         put_live(out, self.framing, &sub.name, self.log.cursor(head), sub.live_id);
     }
 
-    /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Waits for room in the
+    /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Waits for a charge to the
     /// connection's account. Only the own task calls it. Cancellation safe.
     ///
     /// # Errors
-    /// [`StoreError`]: nothing changed, it may be called again.
+    /// [`StoreError`]: nothing changed, and the call can be repeated.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         let wanted = {
             let state = lock(&self.state);
-            // A page waits already, or own frames do.
+            // A page or own frames are still waiting.
             if !state.rest.is_empty() || !state.out.waiting().is_empty() {
                 return Ok(());
             }
@@ -761,7 +763,7 @@ impl Conn {
         let core = &fan.core;
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
         let mut asked = BATCH;
-        // Room first: of many that come at once some wait, and what is read for them is bounded.
+        // Charged first: of many concurrent subscribers some wait, and the memory for pages is bounded.
         let mut room = self.account.wait(BATCH).await;
         let page = loop {
             let page = Box::pin(core.log.read(&core.filter, after, limit)).await?;
@@ -769,12 +771,12 @@ impl Conn {
             if bytes <= asked || room.resize(bytes).is_ok() {
                 break page;
             }
-            // One long event: it is read again once there is room for it.
+            // One long event: it is read again once it can be charged.
             drop((page, room));
             room = self.account.wait(bytes).await;
             asked = bytes;
         };
-        // Not past the fan's own end, lest the tail's next batch repeat something.
+        // Not past the fan's own end, so that the tail's next batch repeats nothing.
         let next = page.next.min(upto);
         if next <= after {
             return Err(StoreError::Io(format!("nothing can be read after {after}")));
@@ -793,7 +795,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Reads pages until [`flush`](Self::flush) is of use; waits between failures of the store. Cancellation safe.
+    /// Reads pages until [`flush`](Self::flush) can make progress; waits between failures of the store. Cancellation safe.
     pub async fn catch_up_or_wait(&self) {
         if let Err(error) = Box::pin(self.catch_up()).await {
             tracing::warn!(%error, "a client is waiting: the log cannot be read");

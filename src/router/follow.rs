@@ -1,6 +1,6 @@
-//! The log at a client's own pace: for frontends that keep something about each client and so translate for each (which of
-//! its prompts wait, what it was asked), and for connections that hyper writes (`streamed`). On plain
-//! connections frontends that show everybody the same bytes use an [`EventFan`](super::fanout::EventFan).
+//! Reading the log at a client's own pace: for frontends that hold state for each client and so translate for each (its waiting prompts,
+//! the requests that it got), and for connections that hyper writes (`streamed`). On plain connections, frontends that send all clients
+//! the same bytes use an [`EventFan`](super::fanout::EventFan).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use plexus_protocol::{Cursor, Position};
 use plexus_sessions::{EventPage, EventWatch, Filter, Log};
 use plexus_store::ReadLimit;
 
-/// Events read at once; they are translated and written before more are read.
+/// Limit of one read; its events are translated and written before more are read.
 const PAGE: ReadLimit = ReadLimit { events: 256, bytes: 64 << 10 };
 /// Time until a follower retries after an error of the store.
 const STORE_RETRY: Duration = Duration::from_millis(200);
@@ -20,10 +20,10 @@ pub struct FollowLog {
     log: Log,
     filter: Filter,
     position: Position,
-    /// A position whose passing ends a wait, even without events.
+    /// The position whose passing ends a wait, even without events.
     mark: Option<Position>,
     news: EventWatch,
-    /// The last read had to ask the store.
+    /// `true` if the last read used the store.
     cold: bool,
     _counted: Subscribed,
 }
@@ -40,17 +40,18 @@ impl FollowLog {
         Self { mark: Some(mark).filter(|mark| *mark > self.position), ..self }
     }
 
-    /// The position up to which the log was read.
+    /// Returns the position up to which the log was read.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// As [`position`](Self::position), for clients.
+    /// Returns the [`position`](Self::position) as a cursor for clients.
     pub fn cursor(&self) -> Cursor {
         self.log.cursor(self.position)
     }
 
-    /// The next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is skipped.
+    /// Returns the next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is
+    /// skipped.
     pub async fn page(&mut self) -> EventPage {
         loop {
             if let Some(page) = self.more().await {
@@ -65,13 +66,13 @@ impl FollowLog {
         self.news.changed().await;
     }
 
-    /// Returns whether it is so far behind that its last read was from the store.
+    /// Returns whether the reader is so far behind that its last read was from the store.
     pub fn is_cold(&self) -> bool {
         self.cold
     }
 
-    /// As [`more`](Self::more), with the charge for what is read. Room first: of many that come at once some wait, and
-    /// what is read for them is bounded. Cancellation safe.
+    /// Like [`more`](Self::more), with the charge for the events. Charges first: of many concurrent readers some wait, and the memory for
+    /// their events is bounded. Cancellation safe.
     pub async fn more_within(&mut self, account: &Account) -> Option<(EventPage, Charge)> {
         let mut asked = PAGE.bytes;
         loop {
@@ -82,13 +83,13 @@ impl FollowLog {
             if bytes <= asked || room.resize(bytes).is_ok() {
                 return Some((page, room));
             }
-            // One long event: it is read again once there is room for it.
+            // One long event: it is read again once it can be charged.
             (self.position, self.mark) = before;
             asked = bytes;
         }
     }
 
-    /// The next events, if there are some by now. Cancellation safe: nothing is skipped.
+    /// Returns the next events, if there are any yet. Cancellation safe: nothing is skipped.
     pub async fn more(&mut self) -> Option<EventPage> {
         loop {
             let page = match self.log.read_hot(&self.filter, self.position, PAGE) {

@@ -23,13 +23,13 @@ use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RequestType, Resolut
 pub enum Framing {
     /// JSON-RPC notifications in WebSocket text frames.
     WebSocket,
-    /// Server-sent events, one HTTP chunk each: what is written to the socket itself.
+    /// Server-sent events, each in one HTTP chunk, for writing to the socket itself.
     Sse,
-    /// Server-sent events as they are: the body of a response that hyper writes.
+    /// Server-sent events without chunks, for the body of a response that hyper writes.
     SseBody,
 }
 
-/// Looks up a session's current state; `None` if it is gone.
+/// Looks up a session's current state; `None` if the session no longer exists.
 pub type SessionView = Arc<dyn Fn(&SessionId) -> Option<Arc<SessionInfo>> + Send + Sync>;
 
 /// Looks up the position of the event that began a session's current activity.
@@ -44,15 +44,15 @@ pub struct Encoder {
     pub projection: Projection,
     /// The transport.
     pub framing: Framing,
-    /// The session for `session.updated`.
+    /// The lookup of the session for `session.updated`.
     pub view: SessionView,
-    /// The event that began the session's current activity; it is followed by a `session.updated`.
+    /// The lookup of the event that began the session's current activity; it is followed by a `session.updated`.
     pub doing_at: DoingAt,
 }
 
 impl Encoder {
-    /// Appends everything that these events mean to a subscriber, and tells `each` where the frames of each end. A session
-    /// that changed is shown as it is now, once, with the last event of these that changed it.
+    /// Appends all frames of these events for a subscriber, and calls `each` with the end of the frames of each event. A changed session
+    /// is sent once, in its current state, with the last of these events that changed it.
     pub fn events(&self, out: &mut Vec<u8>, events: &[Arc<Event>], mut each: impl FnMut(Position, usize)) {
         let mut scratch = Vec::new();
         let updates = self.session_updates(events);
@@ -65,7 +65,7 @@ impl Encoder {
         }
     }
 
-    /// Returns which of these events bring a `session.updated`.
+    /// Returns which of these events are followed by a `session.updated`.
     fn session_updates(&self, events: &[Arc<Event>]) -> Vec<bool> {
         let mut updates = vec![false; events.len()];
         if self.framing != Framing::WebSocket {
@@ -82,7 +82,7 @@ impl Encoder {
         updates
     }
 
-    /// Appends one event, and the messages of the UI protocol that say the same.
+    /// Appends one event, and the equivalent messages of the UI protocol.
     fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
         scratch.clear();
         match self.framing {
@@ -165,7 +165,7 @@ impl Encoder {
         }
     }
 
-    /// Returns whether its session is another since this event, as far as [`SessionInfo`] tells.
+    /// Returns whether the event changes its session's [`SessionInfo`].
     fn changes_session(&self, event: &Event) -> bool {
         match event.kind {
             Kind::RunStarted
@@ -262,8 +262,8 @@ struct PromptInfo<'a> {
     revision: u64,
 }
 
-/// The UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its
-/// params are the request with a `message` and `danger_level`, which that protocol requires. `None` if it is not a request.
+/// Returns the UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its params
+/// are the request with a `message` and `danger_level`, which that protocol requires. `None` if the bytes are not a request.
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
     let method = match asked.kind {
@@ -281,7 +281,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
         json.extend_from_slice(br#","message":"#);
         put(&mut json, &asked.display);
     }
-    // A runtime's own is a member of the request already.
+    // A runtime's own level is a member of the request already.
     if asked.danger_level.is_none() {
         json.extend_from_slice(br#","danger_level":"#);
         put(&mut json, if asked.danger || asked.risk == Some(Risk::Danger) { "danger" } else { "normal" });
@@ -292,7 +292,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// A notification with params that are JSON text already.
+/// Returns a notification with params that are JSON text already.
 fn splice(method: &str, params: &[u8]) -> Vec<u8> {
     let mut json = Vec::with_capacity(params.len() + 64);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
@@ -311,7 +311,7 @@ fn put(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     }
 }
 
-/// The runtime's own message, as JSON if it is JSON, else as text; always on one line.
+/// Appends the runtime's own message, as JSON if it is JSON, else as text; always on one line.
 fn native_json(out: &mut Vec<u8>, native: &[u8]) {
     if serde_json::from_slice::<&RawValue>(native).is_ok() {
         // A raw line end is not valid inside a JSON string, so it is white space between tokens.
@@ -405,14 +405,14 @@ pub fn sse_notify(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &im
     sse_event(out, id, event, &json);
 }
 
-/// Appends lines of a server-sent stream that are no event (a comment, `retry:`).
+/// Appends lines of a server-sent stream that are not an event (a comment, `retry:`).
 pub fn sse_lines(out: &mut Vec<u8>, lines: &str) {
     out.extend_from_slice(lines.as_bytes());
     out.extend_from_slice(b"\n\n");
 }
 
 impl Framing {
-    /// Appends what `write` appends of a server-sent stream, as this framing has it.
+    /// Appends the part of a server-sent stream that `write` produces, in this framing.
     pub fn sse(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let start = out.len();
         write(out);

@@ -55,33 +55,33 @@ pub const WS_PROTOCOL: &str = "plexus.v1";
 /// Prefix of the subprotocol that carries the bearer, since a browser's `WebSocket` cannot set headers. Valid only in a
 /// WebSocket handshake.
 pub const WS_BEARER: &str = "plexus.bearer.";
-/// Deeper JSON is refused: no message of the protocol needs it, and parsers and clients may not support it.
+/// Maximum nesting depth of JSON: no message of the protocol needs more, and parsers and clients may not support it.
 pub const DEPTH: usize = 64;
-/// Most bytes read of the rest of a body that is refused for its length.
+/// Maximum number of bytes read of the rest of a body that is refused for its length.
 const DRAIN: usize = 64 << 20;
-/// Longest time for which that rest is read.
+/// Maximum time for which that rest is read.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Time for the body of an unauthenticated request.
+/// Maximum time for the body of an unauthenticated request.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
-/// Smallest growth of a body's buffer, in bytes.
+/// Minimum growth of a body's buffer, in bytes.
 const BODY_STEP: usize = 16 << 10;
-/// Responses of fewer bytes are not charged, since hyper's buffer of a connection is bounded.
+/// Size from which on responses are charged, in bytes; smaller ones fit hyper's buffer of a connection, which is bounded.
 const SMALL: usize = 16 << 10;
-/// Longer responses, in bytes, are compressed for clients that ask for it.
+/// Size beyond which responses are compressed for clients that accept it, in bytes.
 const COMPRESSED: u64 = 1 << 10;
-/// Bytes of a body for which the time [`GateLimits::body`] is granted anew.
+/// Number of bytes of a body after which the time [`GateLimits::body`] is granted again.
 pub(super) const BODY_STRIDE: usize = 1 << 20;
 
-/// The page may load, frame and connect only to this gateway, and run only scripts of its own files. The Trusted Types
-/// policies that may make markup or script addresses from text are named: Lit's templates, DOMPurify's output, the page's
-/// service worker and its worker.
+/// The Content-Security-Policy of the page: it may load, frame and connect only to this gateway, and run only scripts of its own files.
+/// The Trusted Types policies that may make markup or script addresses from text are named: Lit's templates, DOMPurify's output, the
+/// page's service worker and its worker.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      media-src data: blob:; connect-src 'self'; frame-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
      trusted-types lit-html dompurify plexus plexus-worker";
 
-/// The access policy of a route.
+/// The access policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// All clients: the response contains nothing private.
@@ -93,14 +93,14 @@ pub enum Policy {
     WatchOrSameUser,
 }
 
-/// The body that a route takes.
+/// The body that a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRule {
-    /// None; a body is refused.
+    /// No body; a body is refused.
     Nothing,
     /// JSON of at most this many bytes; a request without a body is refused, since an empty one would be read as `{}`.
     Json(usize),
-    /// None, which is read as `{}`, or JSON of at most this many bytes.
+    /// No body, which is read as `{}`, or JSON of at most this many bytes.
     Optional(usize),
 }
 
@@ -110,16 +110,16 @@ pub struct Route<S: 'static> {
     pub method: Method,
     /// The path, parameters as `{name}`.
     pub path: Cow<'static, str>,
-    /// The access policy of a route.
+    /// The access policy.
     pub policy: Policy,
-    /// The body.
+    /// The rule for the body.
     pub body: BodyRule,
     /// `true` if responses carry a token, a code, or an equivalent. They are never compressed: an attacker who controls text beside
     /// a secret could learn the secret from the length (BREACH).
     pub secret: bool,
-    /// The summary for people.
+    /// The summary for readers of the documentation.
     pub summary: &'static str,
-    /// The least effect of the route, if it has that of an approved command; a device's risk limit holds for it.
+    /// The minimum effect of the route, if it is that of an approved command; a device's risk limit applies to it.
     pub effect: Option<Effect>,
     /// The documentation for `openapi.json`.
     pub docs: Docs,
@@ -127,7 +127,7 @@ pub struct Route<S: 'static> {
     pub run: Handler<S>,
 }
 
-/// A response in the making.
+/// A pending response.
 pub type Responding = BoxFuture<'static, Response>;
 
 /// A handler: it gets the state of its feature, and the checked request.
@@ -148,14 +148,14 @@ pub struct Call {
     pub body: Bytes,
     /// The account of this request.
     pub account: Account,
-    /// The charge for the body. A handler that keeps data of the body keeps this with it.
+    /// The charge for the body. A handler that stores data of the body stores this with it.
     pub charge: Charge,
     /// The turn of long work.
     pub long_work: LongWork,
 }
 
 impl Call {
-    /// The caller.
+    /// Returns the caller.
     ///
     /// # Errors
     /// 401 on a public route: a handler that needs a caller there is a bug, and fails closed.
@@ -163,7 +163,7 @@ impl Call {
         self.caller.as_ref().ok_or_else(Problem::unauthorized)
     }
 
-    /// A parameter of the path as an identifier. Invalid text gives the problem `missing`.
+    /// Returns a parameter of the path as an identifier. Invalid text gives the problem `missing`.
     ///
     /// # Errors
     /// `missing`.
@@ -171,17 +171,17 @@ impl Call {
         self.params.first().and_then(|(_, text)| text.parse().ok()).ok_or_else(missing)
     }
 
-    /// The body as `T`; an absent optional body as `{}`. An array is never read as an object, at any depth.
+    /// Returns the body as `T`; an absent optional body as `{}`. An array is never read as an object, at any depth.
     ///
     /// # Errors
-    /// 400 `bad_json` if it is not JSON; 422 `bad_body` with the place if it does not fit.
+    /// 400 `bad_json` if the body is not JSON; 422 `bad_body` with the place if it does not match `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
         self.long_work.run(body.len(), || parsed(body))
     }
 }
 
-/// A body as JSON.
+/// Parses a body as JSON.
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut parser = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Objects(&mut parser)).map_err(|error| {
@@ -221,8 +221,8 @@ struct HostNames {
 }
 
 impl Hosts {
-    /// The loopback names with each bound port, each bound address itself, and `public` names (`https://plexus.example`, or
-    /// `host:port` for plain HTTP). Any other name is refused, against DNS rebinding.
+    /// Makes the set of the loopback names with each bound port, each bound address itself, and `public` names (`https://plexus.example`,
+    /// or `host:port` for plain HTTP). Any other name is refused, against DNS rebinding.
     pub fn new(bound: &[SocketAddr], public: &[String]) -> Self {
         let hosts = Self { bound: bound.to_vec(), names: ArcSwap::default() };
         hosts.set_public(public);
@@ -264,7 +264,7 @@ impl HostNames {
         all
     }
 
-    /// Browsers leave the default port out of the Host header and of the origin.
+    /// Adds a host and its origin. Browsers omit the default port in the Host header and in the origin.
     fn add(&mut self, scheme: &str, authority: &str) {
         let default = if scheme == "https" { ":443" } else { ":80" };
         let bare = authority.strip_suffix(default).unwrap_or(authority);
@@ -300,7 +300,7 @@ pub struct Gate {
 /// The guard's limits. Tests use shorter times than the defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct GateLimits {
-    /// Time for a body; granted anew for every further MiB.
+    /// Maximum time for a body; granted again for every further MiB.
     pub body: Duration,
 }
 
@@ -310,7 +310,7 @@ impl Default for GateLimits {
     }
 }
 
-/// The header with the name of a local program, for people to read.
+/// The header with the name of a local program, for display.
 const PROGRAM_HEADER: &str = "plexus-program";
 
 /// The result of checking the bearer or the cookie, for [`admit`].
@@ -324,7 +324,7 @@ enum Proof {
     Forged,
 }
 
-/// The checks of every request, whatever its route: Host, Origin and Sec-Fetch-Site, bearer or cookie.
+/// Runs the checks of every request, regardless of its route: Host, Origin and Sec-Fetch-Site, bearer or cookie.
 pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let coding = check_coding(request.headers());
     let known = coding.and_then(|()| check_host(&gate.hosts, &request));
@@ -399,8 +399,8 @@ fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// Authenticates by the bearer in the single Authorization header or in the subprotocols of a WebSocket, else by the cookie.
-/// Never by a query or a body, which end up in logs and histories.
+/// Authenticates by the bearer in the single Authorization header or in the subprotocols of a WebSocket, else by the cookie. Never by a
+/// query or a body, which are written to logs and histories.
 fn prove(auth: &Auth, request: &Request) -> Proof {
     let headers = request.headers();
     let header = headers.get_all(AUTHORIZATION).iter().count();
@@ -429,7 +429,7 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
     }
 }
 
-/// The caller, named after its program.
+/// Returns the caller, named after its program.
 fn acting(caller: Caller, headers: &HeaderMap) -> Caller {
     match only(headers, &HeaderName::from_static(PROGRAM_HEADER)) {
         Ok(Some(program)) => caller.through(program),
@@ -442,7 +442,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// The address of the other end of the connection.
+/// Returns the address of the other end of the connection.
 fn connected(extensions: &http::Extensions) -> IpAddr {
     let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
@@ -452,12 +452,12 @@ fn connected(extensions: &http::Extensions) -> IpAddr {
 #[derive(Clone, Copy)]
 struct Client(IpAddr);
 
-/// The client's address of a request; for counting only, never for trust.
+/// Returns the client's address of a request; for counting only, never for trust.
 pub fn peer(parts: &Parts) -> IpAddr {
     parts.extensions.get::<Client>().map_or_else(|| connected(&parts.extensions), |client| client.0)
 }
 
-/// The authenticated caller, or the problem. Wrong credentials are not logged.
+/// Returns the authenticated caller, or the problem. Wrong credentials are not logged.
 fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
     match parts.extensions.get::<Proof>() {
         Some(Proof::Given(caller, _)) => Ok(caller.clone()),
@@ -482,7 +482,7 @@ pub fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
     Some(problem.retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1)))
 }
 
-/// The checks of one route, then its handler.
+/// Runs the checks of one route, then its handler.
 pub(super) async fn admit<S>(
     gate: &Gate,
     route: &Route<S>,
@@ -512,7 +512,7 @@ pub(super) async fn admit<S>(
 #[derive(Clone, Copy)]
 struct Secret;
 
-/// The condition of compression: it is long enough, no event stream (each event must leave at once), not compressed
+/// The condition of compression: the response is long enough, not an event stream (each event must be sent at once), not compressed
 /// already, and not [`secret`](Route::secret).
 #[derive(Clone, Copy)]
 pub(super) struct Compressible;
@@ -534,7 +534,7 @@ impl Predicate for Compressible {
 #[derive(Clone, Copy)]
 pub(super) struct Counted;
 
-/// Charges a complete response until the client has taken its last byte or the connection is closed.
+/// Charges a complete response until the client has read its last byte or the connection is closed.
 async fn charged(response: Response, account: &Account) -> Response {
     use hyper::body::Body as _;
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
@@ -589,15 +589,15 @@ async fn check<S>(
     Ok(Call { caller, csrf, params, parts, body, account, charge, long_work: gate.long_work.clone() })
 }
 
-/// The caller, if its device has this scope.
+/// Returns the caller, if its device has this scope.
 fn holder(gate: &Gate, parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
     let caller = enter(gate, parts)?;
     let device = caller.device();
     if device.grant.has(scope) { Ok(caller) } else { Err(Denied { scope, device: device.name.clone() }.into()) }
 }
 
-/// The caller for a local process of this user without a token, if the gate allows such to watch. Browsers always need a
-/// token, since any page could make them connect.
+/// Returns the caller for a local process of this user without a token, if the gate allows such a process to watch. Browsers always need
+/// a token, since any page could make them connect.
 async fn same_user_caller(gate: &Gate, parts: &Parts) -> Option<Caller> {
     let runtime = gate.same_user.as_ref()?;
     let headers = &parts.headers;
@@ -680,14 +680,14 @@ async fn read_body(
     Ok((all.into(), charge))
 }
 
-/// The problem of a request without a body on a route that needs one.
+/// Returns the problem of a request without a body on a route that needs one.
 fn body_missing() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "body_missing", "this route needs a JSON body, and the request has none")
 }
 
-/// Reads and discards the rest of a refused body while the refusal is sent. Otherwise the connection would be reset while the
-/// client still writes, and the client might not read the refusal. Ends after [`DRAIN`] bytes or [`DRAIN_TIME`].
-/// Unauthenticated clients are not waited for.
+/// Reads and discards the rest of a refused body while the refusal is sent. Otherwise the connection would be reset while the client
+/// still writes, and the client might not read the refusal. Ends after [`DRAIN`] bytes or [`DRAIN_TIME`]. There is no waiting for
+/// unauthenticated clients.
 fn drain(mut body: Body, known: bool) {
     let rest = async move {
         let mut left = DRAIN;
@@ -703,10 +703,10 @@ fn drain(mut body: Body, known: bool) {
     }
 }
 
-/// Most bytes that are worked on by an async worker itself.
+/// Maximum number of bytes that an async worker processes itself.
 const LONG: usize = 256 << 10;
 
-/// The turn of long work on clients' bytes. Such work is done outside of the async workers, one piece at a time, so that other clients are
+/// The turn of long work on clients' bytes. Such work is done outside the async workers, one piece at a time, so that other clients are
 /// served meanwhile. Clones share the turn.
 #[derive(Clone, Debug, Default)]
 pub struct LongWork {
@@ -714,7 +714,7 @@ pub struct LongWork {
 }
 
 impl LongWork {
-    /// Does work on this many bytes of a client. Must not be nested.
+    /// Runs work on this many bytes of a client. Must not be nested.
     pub fn run<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         use tokio::runtime::{Handle, RuntimeFlavor};
         let is_multi_thread =
@@ -775,7 +775,7 @@ pub fn deeper_than(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// The response for an unknown path: 401 without a valid bearer, so that it does not reveal which paths exist; then 404.
+/// Returns the response for an unknown path: 401 without a valid bearer, so that it does not reveal which paths exist; then 404.
 pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::not_found(),
@@ -784,7 +784,7 @@ pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
     .close()
 }
 
-/// The response for a known path with another method: as [`nowhere`], then 405.
+/// Returns the response for a known path with another method: like [`nowhere`], but 405 with a valid bearer.
 pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::method_not_allowed(allow),
@@ -793,7 +793,7 @@ pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     .close()
 }
 
-/// The outermost layer: counts, logs the route (never the path, a query, a header or a token), and adds the security headers to
+/// Runs the outermost layer: counts, logs the route (never the path, a query, a header or a token), and adds the security headers to
 /// every response.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let method = request.method().clone();
@@ -834,7 +834,7 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     response
 }
 
-/// The response after a panic in a handler.
+/// Returns the response after a panic in a handler.
 pub(super) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic hook has logged the cause and the place.
     Problem::internal().into_response()

@@ -1,11 +1,11 @@
-//! Headers, read as strictly as they decide.
+//! Strict reading of headers on which decisions depend.
 
 use http::{HeaderMap, HeaderName};
 
-/// The value of a header that may come once: `None` if it is not there.
+/// Returns the value of a header that may occur once: `None` if it is absent.
 ///
 /// # Errors
-/// It came more than once, or is no text.
+/// The header occurs more than once, or is not text.
 pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {

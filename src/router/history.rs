@@ -1,6 +1,5 @@
-//! History in pages, over HTTP and the WebSocket: plain or merged, after a cursor or before one. A page of plain events is
-//! streamed slice by slice, and each slice is charged until the client has taken its last byte, so that a client that does not
-//! read costs a few slices.
+//! History in pages, over HTTP and the WebSocket: plain or merged, after a cursor or before one. A page of plain events is streamed slice
+//! by slice, and each slice is charged until the client has read its last byte, so that a client that does not read costs a few slices.
 
 use std::time::Duration;
 
@@ -21,16 +20,16 @@ use plexus_protocol::api::history::{PageEnd, ResumeVerdict};
 use plexus_protocol::{Cursor, Position};
 use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, StartAfter};
 
-/// About the most bytes of events on one page after a cursor.
+/// Approximate maximum size of the events on one page after a cursor, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
-/// About the most bytes of items on a page that is merged or read backwards, since it is completed before it is sent.
+/// Approximate maximum size of the items on a page that is merged or read backwards, in bytes, since it is completed before it is sent.
 pub(super) const MERGED_BYTES: usize = 1 << 20;
-/// Bytes of a slice.
+/// Size of a slice, in bytes.
 const SLICE_BYTES: usize = 128 << 10;
-/// Time that a begun page waits for room; by then clients that do not read are cut off.
+/// Maximum time that a begun page waits for memory; by then the connections of clients that do not read are closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The part of the history that a client asks for.
+/// The part of the history that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// The events after a position.
@@ -54,7 +53,7 @@ impl Asked {
             (Some(text), None) => {
                 let (mut at, part) = cursor(text)?;
                 if part > 0 {
-                    // Between two parts, everything before that event was read.
+                    // If the position is between two parts, everything before that event was read.
                     at.position = Position(at.position.0.saturating_sub(1));
                 }
                 Ok(Self::After(StartAfter::Cursor(at), part))
@@ -63,7 +62,7 @@ impl Asked {
     }
 }
 
-/// A cursor, or a position before a part of a long text: `k3f9:1042+3`.
+/// Reads a cursor, or a position before a part of a long text: `k3f9:1042+3`.
 fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     let part = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
     let (cursor, part) = match text.split_once('+').map(|(cursor, text)| (cursor, part(text))) {
@@ -73,7 +72,7 @@ fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     Ok((cursor.parse().map_err(Problem::bad_cursor)?, part))
 }
 
-/// The end of a page without lost events.
+/// Returns the end of a page without lost events.
 pub(super) fn page_end(log: &Log, to: LogPlace) -> PageEnd {
     PageEnd {
         previous: None,
@@ -86,7 +85,7 @@ pub(super) fn page_end(log: &Log, to: LogPlace) -> PageEnd {
     }
 }
 
-/// A position as `after`.
+/// Returns a position as `after`.
 fn after_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
@@ -94,7 +93,7 @@ fn after_text(log: &Log, place: LogPlace) -> String {
     }
 }
 
-/// A position as `before`.
+/// Returns a position as `before`.
 fn before_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(place.position).to_string(),
@@ -102,12 +101,12 @@ fn before_text(log: &Log, place: LogPlace) -> String {
     }
 }
 
-/// The position to read on from after an attach.
+/// Returns the position to read on from after an attach.
 pub(super) fn place(after: Position, part: u32) -> LogPlace {
     LogPlace { position: after.next(), part }
 }
 
-/// The verdict on the page before a cursor, and the end of that page.
+/// Returns the verdict on the page before a cursor, and the end of that page.
 pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, LogPlace) {
     let end = LogPlace::after(log.head());
     match before {
@@ -118,16 +117,16 @@ pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, 
     }
 }
 
-/// The limit of a page: the client's items, bytes, and bytes of a tool call's members, within the gateway's bounds.
+/// Returns the limit of a page: the client's items, bytes, and bytes of a tool call's members, within the gateway's bounds.
 pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool, output: Option<usize>) -> PageLimit {
     let bytes = bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES);
     PageLimit { items, bytes, merge, output: output.map_or(usize::MAX, |output| output.max(OUTPUT_LEAST)) }
 }
 
-/// Least bytes that the members of a tool call are shortened to: what it says of itself stays whole.
+/// Minimum size to which the members of a tool call are shortened, in bytes: short descriptive members stay whole.
 const OUTPUT_LEAST: usize = 1 << 10;
 
-/// A page as JSON: `{"events":[…],` and the members of its end.
+/// Returns a page as JSON: `{"events":[…],` and the members of its end.
 pub(super) fn json(log: &Log, items: &[PageItem], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
     let mut text = b"{\"events\":[".to_vec();
     envelopes(log, items, &mut text);
@@ -151,19 +150,19 @@ fn close(text: &mut Vec<u8>, end: &impl Serialize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The end of a page that was read backwards.
+/// Returns the end of a page that was read backwards.
 pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     let previous = page.more.then(|| before_text(log, page.from));
     PageEnd { previous, ..page_end(log, page.to) }
 }
 
-/// Returns whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
-/// room for all of it, or for as much as an account can hold.
+/// Returns whether a page of `bytes`, read with a charge for `asked` bytes, may be retained. If not, the caller drops it and reads it
+/// again with a charge for all of it, or for as much as an account can hold.
 pub fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
     bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
 }
 
-/// The text of a page, charged with this room until its last byte is taken.
+/// Returns the text of a page, charged until its last byte is read.
 pub fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
     // The events of the page are freed. A page larger than an account can hold is charged as far as possible.
     if room.resize(text.len()).is_err() {
@@ -172,18 +171,18 @@ pub fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
     Bytes::from_owner(Charged::new(text, room))
 }
 
-/// Waits for room for the next piece of a streamed response.
+/// Waits for a charge for the next piece of a streamed response.
 ///
 /// # Errors
-/// As `in_time`.
+/// The errors of `in_time`.
 pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize) -> Result<Charge, std::io::Error> {
     in_time(state, caller, account.wait(bytes)).await
 }
 
-/// Waits for what the next piece of a streamed response needs.
+/// Waits for a resource that the next piece of a streamed response needs.
 ///
 /// # Errors
-/// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a part
+/// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not mistake a part
 /// for the whole.
 pub async fn in_time<T>(state: &Core, caller: &Caller, needed: impl Future<Output = T>) -> Result<T, std::io::Error> {
     let mut stop = state.stop.clone();
@@ -198,7 +197,7 @@ pub async fn in_time<T>(state: &Core, caller: &Caller, needed: impl Future<Outpu
     Ok(needed)
 }
 
-/// The state of a page of plain events being written.
+/// The state of writing a page of plain events.
 struct Writing {
     state: Core,
     caller: Caller,
@@ -237,13 +236,13 @@ impl Writing {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// The next slice. An error aborts the response, so that a client does not take a part for the whole.
+    /// Returns the next slice. An error aborts the response, so that a client does not mistake a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if self.done {
             return Ok(None);
         }
         let log = self.state.directory.log().clone();
-        // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
+        // Charges the events and the output made of them. An event longer than a slice needs a larger charge and is read again.
         let mut asked = 2 * SLICE_BYTES;
         loop {
             let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
@@ -263,7 +262,7 @@ impl Writing {
     }
 }
 
-/// A page of plain events after a position, whose first slice was read with this room.
+/// Returns a page of plain events after a position, whose first slice was read with this charge.
 pub(super) fn forth(
     state: Core,
     caller: Caller,
@@ -290,19 +289,19 @@ pub(super) fn forth(
     Ok(response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))))
 }
 
-/// The limit of the first slice of a page of plain events.
+/// Returns the limit of the first slice of a page of plain events.
 pub(super) fn first_slice(items: usize) -> PageLimit {
     PageLimit { items, bytes: SLICE_BYTES, merge: false, output: usize::MAX }
 }
 
-/// A complete page that is charged already.
+/// Returns a complete page that is charged already.
 pub(super) fn whole(written: Vec<u8>, room: Charge) -> Response {
     let mut response = response(Body::from(text(written, room)));
     response.extensions_mut().insert(Counted);
     response
 }
 
-/// A JSON response with this body.
+/// Returns a JSON response with this body.
 pub fn response(body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::OK;

@@ -40,11 +40,11 @@ use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, Page
 
 /// Default number of events on a page.
 const PAGE: usize = 500;
-/// Most events on a page; a larger limit is cut to it.
+/// Maximum number of events on a page; a larger limit is reduced to it.
 const PAGE_MAX: usize = 5000;
 /// Default number of passages that a search returns.
 const HITS: usize = 20;
-/// Most passages that a search returns.
+/// Maximum number of passages that a search returns.
 const HITS_MAX: usize = 100;
 /// Default number of files that a query for files returns.
 const FILES: usize = 20;
@@ -155,7 +155,7 @@ pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &files_found(found))
 }
 
-/// Returns the requested files, and their number at most.
+/// Returns the query for files of a request, and their maximum number.
 pub fn files_requested(call: &Call) -> Result<(String, usize), Problem> {
     let parameters = QueryParameters::of(call);
     let limit = parameters.number("limit", FILES)?;
@@ -166,7 +166,7 @@ pub fn files_requested(call: &Call) -> Result<(String, usize), Problem> {
     Ok((query.to_owned(), limit))
 }
 
-/// Returns the files that were found.
+/// Returns found files in the form that clients get.
 pub fn files_found(found: FoundFiles) -> Files {
     let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
     Files { files, truncated: found.truncated }
@@ -237,7 +237,7 @@ fn after(text: Option<&str>) -> Result<StartAfter, Problem> {
     }
 }
 
-/// Returns whether the client asks for server-sent events: the media type anywhere in `Accept` is enough.
+/// Returns whether the client requests server-sent events: the media type anywhere in `Accept` is enough.
 fn wants_stream(call: &Call) -> bool {
     let lines = call.parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines
@@ -279,7 +279,7 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> R
     }
 }
 
-/// Returns whether the client asks for merged events.
+/// Returns whether the client requests merged events.
 fn merges(query: &QueryParameters) -> Result<bool, Problem> {
     match query.get("merge") {
         None | Some("false") => Ok(false),
@@ -288,7 +288,7 @@ fn merges(query: &QueryParameters) -> Result<bool, Problem> {
     }
 }
 
-/// A page read backwards. A cursor of another epoch brings a snapshot instead.
+/// Returns a page read backwards. For a cursor of another epoch it returns a snapshot instead.
 async fn page_before(
     state: &Core,
     account: &Account,
@@ -301,7 +301,7 @@ async fn page_before(
     if resume != ResumeVerdict::Ok {
         return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
     }
-    // Room for the events and for the output made of them. An event longer than a page needs more room and is read again.
+    // Charges the events and the output made of them. An event longer than a page needs a larger charge and is read again.
     let mut asked = 2 * limit.bytes;
     let (page, room) = loop {
         let mut room = account.charge(asked.min(account.most()))?;
@@ -316,7 +316,7 @@ async fn page_before(
     Ok(history::whole(text, room))
 }
 
-/// The snapshot in place of events that cannot be replayed.
+/// Returns the snapshot in place of events that cannot be replayed.
 async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> RouteResult {
     let log = state.directory.log();
     let end = match one {
@@ -361,7 +361,7 @@ async fn page(
     let slice = if whole { limit } else { history::first_slice(limit.items) };
     let mut asked = 2 * slice.bytes;
     let (page, room) = loop {
-        // Room for the events and for the output made of them.
+        // Charges the events and the output made of them.
         let mut room = account.charge(asked.min(account.most()))?;
         let page = log.page_after(&filter, next, slice, &mut room).await?;
         if !history::stays(&mut room, asked, page.bytes) {

@@ -40,24 +40,24 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The error of a method, which the gateway's own errors become.
+/// The error of a method, to which the gateway's own errors are converted.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct RpcError(pub(super) RpcFailure);
 
 impl RpcError {
-    /// Creates an error with a code of JSON-RPC, a stable name and a text for people.
+    /// Creates an error with a code of JSON-RPC, a stable name and a text for users.
     pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
         let data = RpcFailureData { code: name.into(), more: Box::default() };
         Self(RpcFailure { code, message: message.into(), data })
     }
 
-    /// The error of parameters that do not fit.
+    /// Makes the error of invalid parameters.
     pub fn params(message: impl Into<String>) -> Self {
         Self::new(-32602, "invalid_params", message)
     }
 
-    /// The error of an unknown method.
+    /// Makes the error of an unknown method.
     pub fn no_method(method: &str) -> Self {
         Self::new(-32601, "method_not_found", format!("there is no method {method}"))
     }
@@ -124,12 +124,12 @@ impl From<plexus_auth::Denied> for RpcError {
 /// The outcome of a method.
 pub type RpcResult = Result<Box<RawValue>, RpcError>;
 
-/// The result of a method.
+/// Serializes the result of a method.
 pub fn result(value: &impl Serialize) -> RpcResult {
     to_raw_value(value).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
 }
 
-/// A response as JSON text; `id` as written by the client.
+/// Returns a response as JSON text; `id` is the client's text.
 pub fn response_json(id: &str, outcome: Result<&RawValue, &impl Serialize>) -> Vec<u8> {
     let mut json = Vec::with_capacity(128);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -148,7 +148,7 @@ pub fn response_json(id: &str, outcome: Result<&RawValue, &impl Serialize>) -> V
     json
 }
 
-/// A response as a frame.
+/// Returns a response as a frame.
 pub fn response(id: &str, outcome: &RpcResult) -> Vec<u8> {
     let json = response_json(id, outcome.as_deref());
     let mut frame = Vec::with_capacity(json.len() + 10);

@@ -1,8 +1,8 @@
-//! The accept loop, and HTTP/1.1 on a connection: what both listeners, plain and TLS, have in common.
+//! The accept loop, and HTTP/1.1 on a connection: the common part of both listeners, plain and TLS.
 //!
-//! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not. Every request
-//! carries a [`ConnHandle`]. On a plain connection it has the socket as well (`raw`): a streaming frontend writes to it
-//! itself. Over TLS ([`tls`], and `h2` for HTTP/2) hyper writes every response.
+//! hyper's HTTP/1.1 server with limits disconnects slow, silent and oversize clients, which `axum::serve` does not. Every request carries
+//! a [`ConnHandle`]. On a plain connection the handle has the socket as well (`raw`): a streaming frontend writes to it itself. Over TLS
+//! ([`tls`], and `h2` for HTTP/2) hyper writes every response.
 
 mod address_shares;
 mod h2;
@@ -37,45 +37,45 @@ use plexus_ledger::Ledger;
 use plexus_metrics::metrics;
 use plexus_metrics::spans;
 
-/// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
+/// Maximum size of the body of an unauthenticated request, in bytes, on any route; a longer one gets the response 413.
 pub const UNAUTHENTICATED_BODY: usize = 4 << 10;
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// Connections at once; past it new ones wait in the kernel's backlog until one ends.
+/// Maximum number of open connections; beyond it new ones wait in the kernel's backlog until one ends.
 pub const MAX_CONNECTIONS: usize = 16 << 10;
-/// Most that hyper buffers of one connection, in bytes; a longer request head is answered 431.
+/// Maximum size of hyper's buffer of one connection, in bytes; a longer request head gets the response 431.
 const BUFFER: usize = 32 << 10;
-/// Headers of one request; more are answered 431.
+/// Maximum number of headers of one request; more get the response 431.
 const HEADERS: usize = 64;
-/// Time that accepting pauses when the process has no file descriptor, or the kernel no memory, left for another connection.
+/// Time that accepting pauses when the process has no file descriptor, or the kernel no memory, for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The limits of the listener. The defaults are what is served with; tests use shorter times.
+/// The limits of the listener. The defaults are used in production; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct ListenLimits {
-    /// Time for the head of a connection's first request, the first byte included.
+    /// Maximum time for the head of a connection's first request, including the first byte.
     pub head: Duration,
-    /// Time for each further head, the wait for it on an idle connection included.
+    /// Maximum time for each further head, including the wait for it on an idle connection.
     pub idle: Duration,
-    /// Connections at once.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Time that requests under way may take to finish once the gateway stops; then they are cut.
+    /// Maximum time for requests in progress to finish once the gateway stops; then they are aborted.
     pub drain: Duration,
-    /// Time that a client may take nothing of a response; then its connection is cut, and what waits for it let go of.
+    /// Maximum time that a client may read nothing of a response; then its connection is closed, and waiting data is dropped.
     pub stall: Duration,
-    /// Connections without a proof; shared by all listeners of a gateway.
+    /// The unauthenticated connections; shared by all listeners of a gateway.
     pub strangers: UnauthenticatedConnections,
 }
 
-/// Time between two requests of a connection. A client that keeps connections for longer than the gateway finds some of them closed just
-/// as it sends a request; many keep them for 4 to 15 s.
+/// Time between two requests of a connection. A client that keeps connections open for longer than the gateway finds some of them closed
+/// just as it sends a request; many keep them for 4 to 15 s.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Time that a client may take nothing of a response that waits for it.
+/// Maximum time that a client may read nothing of a waiting response.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
 impl ListenLimits {
-    /// The defaults, with the accounts of `ledger`.
+    /// Returns the defaults, with the accounts of `ledger`.
     pub fn over(ledger: &Ledger) -> Self {
         Self {
             head: Duration::from_secs(5),
@@ -94,7 +94,7 @@ impl Default for ListenLimits {
     }
 }
 
-/// A connection's place among [`ListenLimits::connections`]; whoever serves the connection keeps it.
+/// A connection's place among [`ListenLimits::connections`]; held by the code that serves the connection.
 #[derive(Debug)]
 pub struct Slot {
     _permit: OwnedSemaphorePermit,
@@ -113,27 +113,27 @@ impl Drop for Slot {
     }
 }
 
-/// The connection a request came on. In every request's extensions.
+/// The connection of a request, in every request's extensions.
 #[derive(Clone, Debug)]
 pub struct ConnHandle {
-    /// The other end. Never a reason to trust anybody.
+    /// The address of the other end. Never a reason for trust.
     pub peer: SocketAddr,
-    /// The place among those without a proof.
+    /// The connection's place among the unauthenticated ones.
     pub stranger: Arc<UnauthenticatedConnection>,
     /// The socket of a plain connection; `None` over TLS.
     pub raw: Option<RawHandle>,
 }
 
-/// A stream of bytes to a client that hyper, or the WebSocket on it, reads and writes.
+/// A byte stream to a client that hyper, or the WebSocket on it, reads and writes.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// An upgraded connection, hyper out of the way.
+/// An upgraded connection, which hyper no longer uses.
 pub struct Upgrade {
     /// The stream of its bytes.
     pub io: UpgradedIo,
-    /// The bytes that hyper had read past the request's head: they come before anything read from `io`.
+    /// The bytes that hyper had read past the request's head: they precede all bytes read from `io`.
     pub read_ahead: Bytes,
 }
 
@@ -141,17 +141,17 @@ pub struct Upgrade {
 pub enum UpgradedIo {
     /// The socket of a plain connection.
     Raw {
-        /// The socket, all the caller's.
+        /// The socket, which only the caller uses now.
         socket: Arc<TcpStream>,
-        /// Keep it while serving.
+        /// The connection's place, to be held while serving.
         slot: Arc<Slot>,
     },
-    /// Through TLS.
+    /// The stream of a TLS connection.
     Streamed(Box<dyn ByteStream>),
 }
 
 impl Upgrade {
-    /// Takes hyper's wrapping off. `None` if the connection did not come through a listener of ours.
+    /// Removes hyper's wrapper. `None` if the connection did not come through a listener of the gateway.
     pub fn from_hyper(upgraded: Upgraded) -> Option<Self> {
         let upgraded = match upgraded.downcast::<TokioIo<ListenSocket>>() {
             Ok(parts) => {
@@ -169,7 +169,7 @@ impl Upgrade {
 /// Binds a listener.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // The port of a killed gateway is in TIME_WAIT; the next gateway must not wait for it.
@@ -178,7 +178,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The service: axum's router, and in tests whatever answers.
+/// The service: axum's router, and in tests any other service.
 pub trait ListenApp:
     tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
     + Clone
@@ -195,8 +195,9 @@ impl<A> ListenApp for A where
 {
 }
 
-/// Serves `app` on every listener until `stop` turns true; then accepts nothing more, lets what is under way finish, and
-/// cuts what is not done after [`ListenLimits::drain`]. Returns when all is over; if dropped, accepting ends and connections are cut.
+/// Serves `app` on every listener until `stop` becomes `true`; then accepts no more connections, lets requests in progress finish, and
+/// aborts those that are unfinished after [`ListenLimits::drain`]. Returns when all connections have ended; if dropped, accepting ends
+/// and connections are closed.
 pub async fn serve<A: ListenApp>(
     listeners: Vec<TcpListener>,
     app: A,
@@ -213,7 +214,7 @@ pub async fn serve<A: ListenApp>(
         };
         accepting.spawn(accept(listener, drain, Arc::clone(&slots), stop.clone(), each));
     }
-    // Each ends by itself once told to stop; a listener that broke has said so, and the others go on.
+    // Each task ends by itself on `stop`; a listener that failed has logged it, and the others continue.
     while accepting.join_next().await.is_some() {}
 }
 
@@ -229,7 +230,7 @@ async fn accept<F>(
     let mut connections = tokio::task::JoinSet::new();
     let mut pausing = false;
     loop {
-        // Whatever has ended is let go of, or the set would grow for ever.
+        // Ended connections are removed, or the set would grow without limit.
         while connections.try_join_next().is_some() {}
         let next = async {
             let permit = Arc::clone(&slots).acquire_owned().await;
@@ -245,9 +246,9 @@ async fn accept<F>(
                 pausing = false;
                 connections.spawn(each(stream, peer, Slot::new(permit)).instrument(spans::connection(peer)));
             }
-            // The connection died in the backlog; there will be others.
+            // The connection was closed in the backlog; others will follow.
             Err(error) if died_early(&error) => {}
-            // No descriptor or memory left: the listener stays readable, so without a pause this would spin.
+            // Without a descriptor or memory, the listener stays readable, so without a pause this would spin.
             Err(error) => {
                 if !pausing {
                     tracing::warn!(%error, "no new connection can be accepted now; open connections continue");
@@ -284,7 +285,7 @@ async fn plain<A: ListenApp>(
     limits: ListenLimits,
     stop: watch::Receiver<bool>,
 ) {
-    // Only latency is lost if the system refuses.
+    // If the system refuses, only latency suffers.
     let _ = stream.set_nodelay(true);
     let (socket, raw) = ListenSocket::new(stream, Arc::new(slot), limits.stall);
     connection(socket, peer, Some(raw), app, limits, stop).await;
@@ -334,7 +335,7 @@ async fn connection<I, A>(
         }
     };
     if let Err(error) = ended {
-        // Clients leave in the middle all the time; what they sent is not worth a line each.
+        // Clients often disconnect early; this is not worth a line of the log each.
         tracing::debug!(%error, "a connection ended early");
     }
 }

@@ -1,4 +1,4 @@
-//! SessionsPage, a page at a time, for every frontend that lists them.
+//! Pages of sessions, for every frontend that lists them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_sessions::NewsRank;
 
-/// A page of the sessions that the caller may see, most recently updated first.
+/// Returns a page of the sessions that the caller may see, most recently updated first.
 pub(super) fn listing(
     state: &Core,
     caller: &Caller,
@@ -21,7 +21,7 @@ pub(super) fn listing(
     cursor: Option<&str>,
 ) -> Result<SessionsPage, Problem> {
     let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
-    // Read before the sessions, so that one updated between the two comes again rather than never.
+    // Read before the sessions, so that one updated between the two is repeated rather than missed.
     let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
     let mut all = state.directory.ranked();
     all.retain(|(_, session)| archived.is_none_or(|wanted| session.archived == wanted));
@@ -36,7 +36,7 @@ pub(super) fn listing(
         let last = page.last().map(|(at, last)| Listed { began, at: *at, id: last.session_id.clone() });
         next = last.map(|last| last.to_string());
     } else {
-        // A session updated since the first page moved to the front and may have been skipped: it comes again.
+        // A session updated since the first page moved to the front and may have been skipped: it is listed again.
         let has_news =
             |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());

@@ -1,15 +1,15 @@
-//! The frames that a connection sends for itself (responses, `hello`, `live`, `lag`), from when they are made until the
-//! client has taken them, charged to the connection's account meanwhile.
+//! The frames that a connection sends for itself (responses, `hello`, `live`, `lag`), from their creation until the client has read them,
+//! charged to the connection's account meanwhile.
 
 use bytes::Bytes;
 
 use plexus_ledger::{Account, Charge, Charged};
 
-/// Capacity that an empty buffer keeps, in bytes; a larger one is given back.
+/// Capacity that an empty buffer retains, in bytes; a larger one is freed.
 const KEPT: usize = 1 << 10;
 
 pub(super) struct OwnFrames {
-    /// Whole frames, but for what is sent already.
+    /// Whole frames, except for the bytes that are sent already.
     frames: Vec<u8>,
     sent: usize,
     charge: Charge,
@@ -32,7 +32,7 @@ impl OwnFrames {
         &mut self.frames
     }
 
-    /// Charges what was appended, and gives back what was sent.
+    /// Charges appended bytes, and releases the charge for sent ones.
     pub(super) fn update_charge(&mut self) {
         let waiting = self.waiting().len();
         if waiting != self.charge.bytes() && self.charge.resize(waiting).is_err() {
@@ -45,7 +45,7 @@ impl OwnFrames {
         &self.frames[self.sent..]
     }
 
-    /// Returns whether the account had no room for what waited: the connection is to be cut.
+    /// Returns whether the waiting frames exceeded the account: the connection has to be closed.
     pub(super) fn over(&self) -> bool {
         self.over
     }
@@ -55,7 +55,7 @@ impl OwnFrames {
         self.frames.capacity()
     }
 
-    /// The client took this many bytes of [`waiting`](Self::waiting).
+    /// Records that the client read this many bytes of [`waiting`](Self::waiting).
     pub(super) fn advance(&mut self, taken: usize) {
         self.sent += taken;
         if self.sent == self.frames.len() {
@@ -65,7 +65,7 @@ impl OwnFrames {
         }
     }
 
-    /// All that waits, in one piece that is charged until it is dropped. Nothing may have been sent of it by
+    /// Returns all waiting bytes, in one piece that is charged until it is dropped. None of it may have been sent by
     /// [`advance`](Self::advance).
     pub(super) fn take(&mut self, account: &Account) -> Bytes {
         debug_assert_eq!(self.sent, 0, "a transport takes bytes or pieces, not both");

@@ -11,13 +11,12 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const NOBODY: &str = "/proc/sys/kernel/overflowuid";
 /// The usual value of [`NOBODY`], if the file cannot be read.
 const NOBODY_USUAL: u32 = 65_534;
-/// The state of a connection open at both ends. A connection that its process has closed has no owner and is listed under
-/// user 0.
+/// The state of a connection open at both ends. A connection that its process has closed has no owner and is listed under user 0.
 const ESTABLISHED: &str = "01";
 
-/// Returns whether the other end is a process of the gateway's user; false if unknown. Cancellation safe.
+/// Returns whether the other end is a process of the gateway's user; `false` if unknown. Cancellation safe.
 pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
-    // Over TLS it may be a proxy's.
+    // Over TLS the process may be a proxy.
     let Some(Ok(here)) = handle.raw.as_ref().map(|raw| raw.socket.local_addr()) else { return false };
     let peer = handle.peer;
     // The list is long if there are many connections.
@@ -35,7 +34,7 @@ fn ours(peer: SocketAddr, here: SocketAddr) -> bool {
     owner == Some(me)
 }
 
-/// The user of the socket from `peer` to `here`, in one of the system's lists.
+/// Returns the user of the socket from `peer` to `here`, in one of the system's lists.
 fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32> {
     let (peer, here) = (spellings(peer), spellings(here));
     for line in table.lines() {
@@ -51,7 +50,7 @@ fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32>
     None
 }
 
-/// An address in the forms of the lists: words in the machine's byte order. IPv4 may be in both lists.
+/// Returns an address in the forms of the lists: words in the machine's byte order. IPv4 may be in both lists.
 fn spellings(address: SocketAddr) -> Vec<String> {
     let port = address.port();
     let words = |octets: &[u8]| -> String {

@@ -1,5 +1,5 @@
-//! Presence: which session each screen shows, and whether the screen has the focus. Kept in memory, one entry a connection,
-//! removed with it. An open socket alone does not count as looking.
+//! Presence: the session that each screen displays, and whether the screen has the focus. Held in memory, one entry for each connection,
+//! removed with it. An open socket alone does not count as viewing.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct Shared {
 pub struct Screen {
     /// The device, with its grant at the beginning of the connection.
     pub device: Arc<Device>,
-    /// The session shown; `None` for a page without one, such as the inbox.
+    /// The displayed session; `None` for a page without one, such as the inbox.
     pub session: Option<SessionId>,
 }
 
@@ -38,23 +38,23 @@ pub struct Screen {
 pub type Viewers = BTreeMap<SessionId, Vec<Viewer>>;
 
 impl Presence {
-    /// The entry of one connection, which looks at nothing yet.
+    /// Adds the entry of one connection, which views nothing yet.
     pub fn enter(&self, caller: &Caller) -> PresenceGuard {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         PresenceGuard { presence: self.clone(), id, device: Arc::clone(caller.device()) }
     }
 
-    /// Counts changes of what is looked at.
+    /// Returns a counter of the changes of viewed sessions, as a watch.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 
-    /// All focused screens.
+    /// Returns all focused screens.
     pub fn screens(&self) -> Vec<Screen> {
         self.lock().values().cloned().collect()
     }
 
-    /// The viewers of the sessions that `sees` allows, without sessions that have none. A device with several screens is listed
+    /// Returns the viewers of the sessions that `sees` allows, without sessions that have none. A device with several screens is listed
     /// once.
     pub fn viewers(&self, sees: impl Fn(&SessionId) -> bool) -> Viewers {
         let mut all = Viewers::new();
@@ -84,7 +84,7 @@ pub struct PresenceGuard {
 }
 
 impl PresenceGuard {
-    /// Sets what the screen shows and whether it has the focus. Others are notified only of a change.
+    /// Sets the displayed session and whether the screen has the focus. Others are notified only of a change.
     pub fn update(&self, session: Option<SessionId>, focused: bool) {
         let new = focused.then(|| Screen { device: Arc::clone(&self.device), session });
         let mut screens = self.presence.lock();

@@ -39,22 +39,22 @@ pub struct PublicReach {
 }
 
 impl PublicAddresses {
-    /// Nobody reaches the gateway yet; `ca` is the folder of the private CA.
+    /// Makes a value without any address; `ca` is the folder of the private CA.
     pub fn new(ca: Option<PathBuf>) -> Self {
         Self { ca, reach: ArcSwap::default() }
     }
 
-    /// Changes how the gateway is reached; requests that come from now on are judged by it.
+    /// Changes how the gateway is reached; it applies to later requests.
     pub fn set(&self, reach: PublicReach) {
         self.reach.store(Arc::new(reach));
     }
 
-    /// The origin by which other devices reach the gateway, if there is one.
+    /// Returns the origin by which other devices reach the gateway, if there is one.
     pub fn url(&self) -> Option<String> {
         self.reach.load().url.clone()
     }
 
-    /// The folder of the private CA.
+    /// Returns the folder of the private CA.
     pub fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
     }
@@ -64,7 +64,7 @@ impl PublicAddresses {
         self.reach.load().proxies.trusts(address)
     }
 
-    /// The client's address, as [`Proxies::client`] finds it.
+    /// Returns the client's address, as [`Proxies::client`] determines it.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         self.reach.load().proxies.client(peer, headers)
     }
@@ -78,7 +78,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns a reach with this address alone.
+    /// Returns a network with this address alone.
     pub fn only(address: IpAddr) -> Self {
         let base = address.to_canonical();
         Self { base, bits: if base.is_ipv4() { 32 } else { 128 } }
@@ -120,7 +120,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The trusted proxies. Only their addresses are believed, and never a host name or a scheme.
+/// The trusted proxies. Only their addresses are trusted, and never a host name or a scheme.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies(Vec<Network>);
 
@@ -135,7 +135,7 @@ impl Proxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// The client's address: the peer's, or, if the peer is a trusted proxy, the last forwarded address that is not one.
+    /// Returns the client's address: the peer's, or, if the peer is a trusted proxy, the last forwarded address that is not one.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         let told = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
@@ -153,10 +153,10 @@ impl Proxies {
     }
 }
 
-/// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`. Plain HTTP is for this machine alone.
+/// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`. Plain HTTP is allowed for this machine only.
 ///
 /// # Errors
-/// In words, with the fix.
+/// A text for users, with the fix.
 pub fn parse_origin(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/').to_ascii_lowercase();
     let fix = "write only the scheme, name and port: \"https://plexus.example.org\"";
@@ -181,12 +181,12 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
         "http" => return Err("other machines must use https: see docs/remote.md".into()),
         _ => return Err(format!("the scheme \"{scheme}\" is not supported: {fix}")),
     }
-    // Browsers leave the default port out.
+    // Browsers omit the default port.
     let default = if scheme == "https" { ":443" } else { ":80" };
     Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
 }
 
-/// An address in the forms that proxies write: plain, in brackets, with a port.
+/// Parses an address in the forms that proxies write: plain, in brackets, with a port.
 fn address(word: &str) -> Option<IpAddr> {
     let bare = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
     let found = bare.parse().ok().or_else(|| word.parse::<SocketAddr>().ok().map(|address| address.ip()));
@@ -210,12 +210,12 @@ impl Authority {
         serde_json::from_slice(&std::fs::read(folder.join(AUTHORITY_FILE)).ok()?).ok()
     }
 
-    /// The file's name and text.
+    /// Returns the file's name and text.
     pub fn file(&self) -> (&'static str, Vec<u8>) {
         (AUTHORITY_FILE, serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 
-    /// The origins of a server on this port with these names.
+    /// Returns the origins of a server on this port with these names.
     pub fn origins(names: &[String], port: u16) -> Vec<String> {
         let port = if port == 443 { String::new() } else { format!(":{port}") };
         let host = |name: &String| match name.parse() {

@@ -17,13 +17,13 @@ use plexus_auth::{Caller, Permit, Right, Target};
 use plexus_risk::Effect;
 use plexus_sessions::{Filter, KEY_MAX, check_effect};
 
-/// Longest wait of a long poll, in seconds; a longer one is cut to it.
+/// Maximum wait of a long poll, in seconds; a longer one is reduced to it.
 const WAIT_MAX: u64 = 60;
 
 /// The result of a handler.
 pub type RouteResult = Result<Response, Problem>;
 
-/// A JSON response.
+/// Returns a JSON response.
 pub fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> RouteResult {
     let text = serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "a response could not be serialized");
@@ -32,7 +32,7 @@ pub fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> RouteResult
     Ok(body(status, "application/json", text))
 }
 
-/// A response with this content type and body.
+/// Returns a response with this content type and body.
 pub fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -40,14 +40,14 @@ pub fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Re
     response
 }
 
-/// The response 204.
+/// Returns the response 204.
 pub fn no_content() -> RouteResult {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-/// The response 201, with the address of what was created.
+/// Returns the response 201, with the address of the created object.
 pub fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> RouteResult {
     let mut response = json(StatusCode::CREATED, value)?;
     if let Ok(place) = HeaderValue::from_str(place) {
@@ -56,7 +56,7 @@ pub fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> RouteResult {
     Ok(response)
 }
 
-/// The problem 404 with this code.
+/// Returns the problem 404 with this code.
 pub fn no_such(code: &'static str, what: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
 }
@@ -71,13 +71,13 @@ pub fn knows(caller: &Caller, target: Target<'_>) -> bool {
     Scope::ALL.into_iter().chain([Scope::Ui]).any(|scope| caller.device().grant.covers(scope, target))
 }
 
-/// The session of the path, and a permit for it.
+/// Returns the session of the path, and a permit for it.
 pub fn session_of<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let missing = || no_such("session_not_found", "session");
     session_for(state, call.caller()?, &call.id(missing)?)
 }
 
-/// The session named, and a permit for it.
+/// Returns the named session, and a permit for it.
 pub fn session_for<S: Right>(
     state: &Core,
     caller: &Caller,
@@ -93,14 +93,14 @@ pub fn session_for<S: Right>(
     Ok((session, permit))
 }
 
-/// The runtime of the path, and a permit for it.
+/// Returns the runtime of the path, and a permit for it.
 pub fn runtime_of<S: Right>(state: &Core, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (_, permit) = runtime_for(state, call.caller()?, &id)?;
     Ok((id, permit))
 }
 
-/// The runtime named, and a permit for it.
+/// Returns the named runtime, and a permit for it.
 pub fn runtime_for<S: Right>(
     state: &Core,
     caller: &Caller,
@@ -115,7 +115,7 @@ pub fn runtime_for<S: Right>(
     Ok((runtime, permit))
 }
 
-/// The request of the path, and a permit for its session.
+/// Returns the request of the path, and a permit for its session.
 pub async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
     let missing = || no_such("request_not_found", "request");
     let id: RequestId = call.id(missing)?;
@@ -128,13 +128,13 @@ pub async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestI
     Ok((id, caller.permit(target)?))
 }
 
-/// The filter for what the caller may see, of all or of these sessions.
+/// Returns the filter for the events that the caller may see, of all or of these sessions.
 pub fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
     let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
     Filter { sessions, grant }
 }
 
-/// A permit for the gateway as a whole.
+/// Returns a permit for the gateway as a whole.
 pub fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
     Ok(call.caller()?.permit(Target::Gateway)?)
 }
@@ -143,7 +143,7 @@ pub fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
 pub struct QueryParameters(Vec<(String, String)>);
 
 impl QueryParameters {
-    /// The query of a request.
+    /// Returns the query of a request.
     pub fn of(call: &Call) -> Self {
         Self::parse(call.parts.uri.query().unwrap_or_default())
     }
@@ -153,45 +153,45 @@ impl QueryParameters {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// The values of a parameter; one parameter may have several, separated by commas.
+    /// Returns the values of a parameter; one parameter may have several, separated by commas.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let values = self.0.iter().filter(move |(other, _)| other == name);
         values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
     }
 
-    /// The value of a parameter as a number, or `default`.
+    /// Returns the value of a parameter as a number, or `default`.
     pub fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
     }
 }
 
-/// The time that the client is ready to wait.
+/// Returns the time that the client is ready to wait.
 pub fn waits(query: &QueryParameters) -> Result<Duration, Problem> {
     Ok(patience(Some(query.number("wait", 0)?)))
 }
 
-/// The wait of a long poll, cut to `WAIT_MAX`.
+/// Returns the wait of a long poll, reduced to `WAIT_MAX`.
 pub fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }
 
-/// One parameter of the query, decoded.
+/// Returns one parameter of the query, decoded.
 pub fn parameter(call: &Call, name: &str) -> Option<String> {
     QueryParameters::of(call).get(name).map(Into::into)
 }
 
-/// The problem of a query that does not fit.
+/// Returns the problem of an invalid query.
 pub fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
 }
 
-/// The idempotency key of the request, if it has one.
+/// Returns the idempotency key of the request, if it has one.
 pub fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
     let mut keys = call.parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };

@@ -23,14 +23,14 @@ use super::schemas::Shape;
 use plexus_protocol::Scope;
 use plexus_risk::Effect;
 
-/// Longest body of most requests, in bytes; a longer one is refused with 413 before it is read.
+/// Maximum size of the body of most requests, in bytes; a longer one is refused with 413 before it is read.
 const BODY: usize = 1 << 20;
-/// Longest body of a prompt, in bytes: prompts carry images.
+/// Maximum size of the body of a prompt, in bytes: prompts carry images.
 const PROMPT: usize = 16 << 20;
-/// Longest body of a call that draws, in bytes: the most data of one call, and its components.
+/// Maximum size of the body of a call that draws, in bytes: the maximum data of one call, and its components.
 const SURFACE: usize = 2 << 20;
 
-/// The level for dynamic responses: most of the gain for little time.
+/// The compression level for dynamic responses: most of the gain for little time.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 /// The method `GET`; such a route answers `HEAD` too.
@@ -55,17 +55,17 @@ pub const ADMIN: Policy = Policy::Needs(Scope::Admin);
 /// The policy of routes for devices with the scope `ui`.
 pub const DRAWS: Policy = Policy::Needs(Scope::Ui);
 
-/// The body rule of routes that take no body.
+/// The body rule of routes without a body.
 pub const NOTHING: BodyRule = BodyRule::Nothing;
-/// The body rule of most routes that take JSON.
+/// The body rule of most routes with a JSON body.
 pub const JSON: BodyRule = BodyRule::Json(BODY);
-/// As [`JSON`], or no body.
+/// Like [`JSON`], with an optional body.
 pub const OPTIONAL_JSON: BodyRule = BodyRule::Optional(BODY);
-/// The body rule of routes that take a prompt.
+/// The body rule of routes that accept a prompt.
 pub const PROMPT_BODY: BodyRule = BodyRule::Json(PROMPT);
 /// The body rule of routes that draw.
 pub const SURFACE_BODY: BodyRule = BodyRule::Json(SURFACE);
-/// The body rule of routes that take unauthenticated requests.
+/// The body rule of routes that accept unauthenticated requests.
 pub const UNAUTHENTICATED: BodyRule = BodyRule::Json(super::listen::UNAUTHENTICATED_BODY);
 
 /// Makes a row. Every argument is needed: a route without a policy does not compile. `run` gets the state of the feature.
@@ -94,7 +94,7 @@ pub fn secret<S>(row: Route<S>) -> Route<S> {
     Route { secret: true, ..row }
 }
 
-/// Makes the rows of a feature rows of a gateway whose state `T` holds the state of the feature.
+/// Converts the rows of a feature to rows of a gateway whose state `T` contains the state of the feature.
 pub fn feature<S: 'static, T: 'static>(rows: Vec<Route<S>>, state: fn(&T) -> &S) -> Vec<Route<T>> {
     let with_state = |row: Route<S>| {
         let Route { method, path, policy, body, secret, summary, effect, docs, run } = row;
@@ -105,7 +105,7 @@ pub fn feature<S: 'static, T: 'static>(rows: Vec<Route<S>>, state: fn(&T) -> &S)
 }
 
 impl<S> Route<S> {
-    /// Sets the least effect of an approved command that the route has; a handler may find a greater one.
+    /// Sets the minimum effect of an approved command that the route has; a handler may determine a greater one.
     #[must_use]
     pub fn effect(self, effect: Effect) -> Self {
         Self { effect: Some(effect), ..self }
@@ -155,7 +155,7 @@ impl<S> Route<S> {
     }
 }
 
-/// The routes of one path, and what serves them.
+/// The routes of one path, and the handler that serves them.
 struct ServedPath<S: 'static> {
     gate: Gate,
     routes: Vec<Route<S>>,

@@ -58,22 +58,22 @@ use plexus_protocol::{
 use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, SessionError, StartAfter};
 use plexus_store::ReadLimit;
 
-/// The version of the UI protocol that is spoken.
+/// The supported version of the UI protocol.
 const PROTOCOL: &str = "0";
 /// The capabilities of the UI protocol's specification.
 const UI_CAPABILITIES: [Capability; 4] =
     [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];
-/// The UI protocol's error for "the user cancelled".
+/// The UI protocol's error code for "the user cancelled".
 const USER_CANCELLED: i64 = -32003;
-/// Most sessions that one connection follows by name; `*` follows all.
+/// Maximum number of sessions that one connection follows by name; `*` follows all.
 const ATTACHES: usize = 256;
 /// Default number of events in a response of `session.history`.
 const HISTORY: usize = 500;
-/// Most events in a response of `session.history`.
+/// Maximum number of events in a response of `session.history`.
 const HISTORY_MAX: usize = 5000;
-/// About the most bytes of events in a response of `session.history`.
+/// Approximate maximum size of the events in a response of `session.history`, in bytes.
 const HISTORY_BYTES: usize = 256 << 10;
-/// Most sessions in a hello, most recently updated first. `GET /v1/sessions` lists the others.
+/// Maximum number of sessions in a hello, most recently updated first. `GET /v1/sessions` lists the others.
 const HELLO_SESSIONS: usize = 500;
 
 /// One connection of the native protocol.
@@ -81,7 +81,7 @@ pub(super) struct Rpc {
     state: Core,
     caller: Caller,
     link: ClientLink,
-    /// Set by `initialize`: whether the client can show confirmations.
+    /// `true` if the client can display confirmations; set by `initialize`.
     client: Option<bool>,
     /// The runtimes as last sent to the client.
     runtimes: Vec<Arc<RuntimeInfo>>,
@@ -93,7 +93,7 @@ pub(super) struct Rpc {
     sent_viewers: Viewers,
     /// Set when the client's subscriptions changed.
     follows_changed: Arc<AtomicBool>,
-    /// The client speaks the UI protocol to the letter.
+    /// The state of a client that speaks only the UI protocol.
     ui: Option<Box<Ui>>,
 }
 
@@ -103,7 +103,7 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
 }
 
-/// The filter for what the caller may see of a session, or of all.
+/// Returns the filter for the events of a session, or of all, that the caller may see.
 pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
     match session {
         Some(session) => Filter::session(session),
@@ -148,7 +148,7 @@ impl SocketProtocol for Rpc {
         }
     }
 
-    /// Changes of the viewers of followed sessions. A client that does not read gets only the last state.
+    /// Returns changes of the viewers of followed sessions. A client that does not read gets only the last state.
     fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             if let Some(ui) = &mut self.ui {
@@ -252,12 +252,12 @@ impl Rpc {
         all
     }
 
-    /// The capabilities of the runtimes that a client of the UI protocol may use.
+    /// Returns the capabilities of the runtimes that a client of the UI protocol may use.
     fn server_capabilities(&self) -> Map<String, Value> {
         server_capabilities(self.runtimes().iter().map(|runtime| runtime.capabilities.as_ref()), &UI_CAPABILITIES)
     }
 
-    /// `presence.changed` for every followed session whose viewers differ from those last sent.
+    /// Returns `presence.changed` for every followed session whose viewers differ from those last sent.
     fn presence_frame(&mut self) -> Vec<u8> {
         let following = self.link.following();
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
@@ -287,14 +287,14 @@ impl Rpc {
         }
     }
 
-    /// A session that the caller may see.
+    /// Returns a session that the caller may see.
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, RpcError> {
         let session = self.state.directory.session(id);
         let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
-    /// The session named, else the only one that the client follows.
+    /// Returns the named session, else the only one that the client follows.
     fn named(&self, id: Option<SessionId>) -> Result<SessionId, RpcError> {
         let only = || match self.link.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
@@ -304,7 +304,7 @@ impl Rpc {
         id.or_else(ui).or_else(only).ok_or_else(|| RpcError::params("`session_id` is missing: name a session"))
     }
 
-    /// As [`named`](Self::named), with a permit.
+    /// Like [`named`](Self::named), with a permit.
     fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), RpcError> {
         let id = self.named(id)?;
         let session = self.session(&id)?;
@@ -393,8 +393,8 @@ impl Rpc {
                 failure.0.data.more.oldest = Some(log.cursor(oldest));
                 failure
             };
-            // Of many concurrent calls, some wait until the client has read the others. Room for the events and for the output
-            // made of them: an event longer than a page needs more room and is read again.
+            // Of many concurrent calls, some wait until the client has read the responses of the others. Charges the events and the
+            // output made of them: an event longer than a page needs a larger charge and is read again.
             let mut needed = 2 * HISTORY_BYTES;
             let (page, _room, end) = loop {
                 let mut room = account.wait(needed).await;
@@ -440,7 +440,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
     }
 
-    /// The content blocks of a prompt.
+    /// Returns the content blocks of a prompt.
     fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, RpcError> {
         let (ui_context, meta) = (params.ui_context.as_deref(), params.meta.as_deref());
         let around = context::PromptContext::read(ui_context, meta).map_err(RpcError::params)?;
@@ -491,7 +491,7 @@ impl Rpc {
         Box::pin(async move { outcome.await.map_or_else(Vec::new, |(request, failure)| not_taken(&request, &failure)) })
     }
 
-    /// Takes an answer. Returns the request and why, if the answer was not taken and the client learns it in no other way.
+    /// Handles an answer. Returns the request and the reason if the answer was not accepted and no other message tells the client.
     fn take_answer(
         &self,
         id: &str,
@@ -550,14 +550,14 @@ fn speaks_ui(params: Option<&RawValue>) -> bool {
     parse::<Initialize>(params).is_ok_and(|params| params.ui_protocol.as_deref() == Some(PROTOCOL))
 }
 
-/// The notification that a client's response to a request was not accepted, since a response has no response.
+/// Returns the notification that a client's response to a request was not accepted, since a response has no response.
 fn not_taken(request: &str, failure: &RpcError) -> Vec<u8> {
     let mut frame = Vec::new();
     ws_notify(&mut frame, &NotTaken { request_id: request.to_owned(), error: failure.0.clone() });
     frame
 }
 
-/// Checks that a connection may follow `name` too: either all or sessions by name, or events would come twice.
+/// Checks that a connection may also follow `name`: either all sessions or sessions by name, or events would be sent twice.
 fn fits(link: &ClientLink, name: &str) -> Result<(), RpcError> {
     let following = link.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
@@ -638,7 +638,7 @@ fn block(value: &Value) -> Result<Box<RawValue>, RpcError> {
     to_raw_value(value).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
 }
 
-/// A part of the UI protocol's input as an ACP content block.
+/// Converts a part of the UI protocol's input to an ACP content block.
 fn acp_block(part: &Value) -> Result<Value, RpcError> {
     match part["type"].as_str() {
         Some("image_url") => {

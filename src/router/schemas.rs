@@ -1,6 +1,6 @@
-//! The schemas of `openapi.json` and `asyncapi.json`. They are derived on the types that are sent and received, and collected
-//! from the rows of the route table and the method table. Defined here is what cannot be derived: agents' own JSON, which passes
-//! unchanged, and rules over several members.
+//! The schemas of `openapi.json` and `asyncapi.json`. They are derived on the types that are sent and received, and collected from the
+//! rows of the route table and the method table. This module defines what cannot be derived: agents' own JSON, which passes unchanged,
+//! and rules over several members.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,12 +31,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The schema of `T`.
+    /// Returns the schema of `T`.
     pub const fn of<T: ToSchema>() -> Self {
         Self { name: T::name, collect: collect::<T> }
     }
 
-    /// A reference to the schema.
+    /// Returns a reference to the schema.
     pub(super) fn reference(self) -> Value {
         json!({ "$ref": format!("#/components/schemas/{}", (self.name)()) })
     }
@@ -173,7 +173,7 @@ const OPEN: &[&str] = &[
     "Update",
 ];
 
-/// The body of a kind of event.
+/// Returns the schema of the body of a kind of event.
 fn body(kind: Kind) -> Shape {
     match kind {
         Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk => Shape::of::<Chunk>(),
@@ -197,7 +197,7 @@ fn body(kind: Kind) -> Shape {
 
 // === rules over several members ===
 
-/// Exactly one of these is given; a `value` of null counts as given: it denies.
+/// Returns the rule that exactly one of these members is given; a `value` of null counts as given: it denies.
 fn one_answer() -> Value {
     json!({ "oneOf": [
         { "required": ["option_id"], "properties": { "option_id": { "type": "string" } } },
@@ -208,7 +208,7 @@ fn one_answer() -> Value {
     ] })
 }
 
-/// A prompt is text or content.
+/// Returns the rule that a prompt is text or content.
 fn one_prompt() -> Value {
     json!({ "oneOf": [
         { "required": ["text"], "properties": { "text": { "type": "string", "pattern": WORDS }, "content": { "type": "null" } } },
@@ -216,7 +216,7 @@ fn one_prompt() -> Value {
     ] })
 }
 
-/// A runtime is started by preset, by dialect and program, or by dialect and endpoint.
+/// Returns the rule that a runtime is started by preset, by dialect and program, or by dialect and endpoint.
 fn one_start() -> Value {
     let none = json!({ "type": "null" });
     json!({ "oneOf": [
@@ -241,7 +241,7 @@ fn one_start() -> Value {
     ] })
 }
 
-/// The body of an event by its kind.
+/// Returns the schemas of the body of an event by its kind.
 fn bodies_by_kind() -> Value {
     let one = |kind: &Kind| {
         json!({
@@ -252,13 +252,13 @@ fn bodies_by_kind() -> Value {
     json!({ "allOf": Kind::ALL.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// The latest bodies of a snapshot, by their kind.
+/// Returns the schemas of the latest bodies of a snapshot, by their kind.
 fn latest_by_kind() -> Value {
     let bodies = LATEST.iter().map(|kind| (kind.as_str().to_owned(), body(*kind).reference()));
     json!({ "type": "object", "properties": bodies.collect::<Map<_, _>>() })
 }
 
-/// Rules that a type cannot state, by its name.
+/// Returns the rules that a type cannot state, by the name of the type.
 fn rules() -> [(&'static str, Value); 5] {
     [
         ("Answer", one_answer()),
@@ -320,12 +320,12 @@ fn open(schema: &mut Value) {
     }
 }
 
-/// The names of the schemas that have rules of their own; a test requires that they exist.
+/// Returns the names of the schemas that have rules of their own; a test requires that they exist.
 pub fn schemas_with_rules() -> impl Iterator<Item = &'static str> {
     rules().into_iter().map(|(name, _)| name).chain(OPEN.iter().copied()).chain(["Snapshot"])
 }
 
-/// The schemas of these types and of all that they refer to, by name: `taken` from clients, `given` by the gateway.
+/// Returns the schemas of these types and of all that they refer to, by name: `taken` from clients, `given` by the gateway.
 pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
     let closure = |shapes: &[Shape]| {
         let mut all = Vec::new();

@@ -15,23 +15,23 @@ pub trait SocketProtocol: Send {
     /// Returns whether the client has initialized. Before that it gets no messages, and it has ten seconds to do so.
     fn initialized(&self) -> bool;
 
-    /// A runtime has changed.
+    /// Handles a change of a runtime.
     fn runtimes_changed(&mut self) {}
 
-    /// The reason to close the connection as going away, if there is one.
+    /// Returns the reason to close the connection as going away, if there is one.
     fn close_reason(&self) -> Option<&'static str> {
         None
     }
 
-    /// A session was deleted.
+    /// Handles the deletion of a session.
     fn session_deleted(&mut self, _session: &Origin) {}
 
-    /// The next frames besides replies and those of an [`EventFan`](super::fanout::EventFan). Polled only while nothing waits to be
-    /// written, so that a client that does not read costs only a cursor. `None` closes the connection. Must be cancellation safe.
+    /// Returns the next frames besides replies and those of an [`EventFan`](super::fanout::EventFan). Polled only while nothing waits to
+    /// be written, so that a client that does not read costs only a cursor. `None` closes the connection. Must be cancellation safe.
     fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(std::future::pending())
     }
 
-    /// The cursor for a client that is closed because it makes no progress.
+    /// Returns the cursor for a client whose connection is closed because it makes no progress.
     fn cursor(&self) -> Option<Cursor>;
 }

@@ -1,6 +1,6 @@
-//! Server-sent events. The head goes through hyper. Over a plain connection this frontend then writes finished chunks to
-//! the socket itself, while hyper waits on a body that never yields and so still notices when the client leaves; over TLS
-//! the events are the response's body.
+//! Server-sent events. hyper writes the head. Over a plain connection this frontend then writes finished chunks to the socket itself,
+//! while hyper waits on a body that never yields and so still detects when the client disconnects; over TLS the events are the response's
+//! body.
 
 use plexus_protocol::api::history::ResumeVerdict;
 use std::time::Duration;
@@ -24,13 +24,14 @@ use plexus_auth::Caller;
 use plexus_metrics::metrics;
 use plexus_sessions::{Filter, StartAfter};
 
-/// Between heartbeats.
+/// Time between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Time until clients should come back, in milliseconds: from this, to [`RETRY_SPREAD`] more, so that they do not all come at once.
+/// Minimum time until clients should reconnect, in milliseconds; up to [`RETRY_SPREAD`] is added, so that they do not all reconnect at
+/// once.
 const RETRY: u16 = 1000;
-/// See [`RETRY`].
+/// Maximum of the random addition to [`RETRY`], in milliseconds.
 const RETRY_SPREAD: u16 = 2000;
-/// Time that the rest of an event may take once the gateway stops; then the connection is cut within it.
+/// Maximum time for the rest of an event once the gateway stops; then the connection is closed within it.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves a stream. `parts` holds the [`ConnHandle`].
@@ -69,21 +70,21 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
         answers: false,
         after: position,
         live_at: attach.head.max(position),
-        // With nothing replayed, no event has told the client yet where it is.
+        // Without replayed events, the client has not received a position yet.
         live_id: after == StartAfter::Now,
     };
     begin(state, caller, handle, text, Some(subscription), Box::new(Quiet))
 }
 
-/// The news that a stream shows beside the log's events as they are.
+/// Events that a stream sends in addition to those of the log.
 pub trait News: Send {
-    /// The next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
-    /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.
-    /// Must be cancellation safe.
+    /// Returns the next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only while
+    /// nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream. Must be cancellation
+    /// safe.
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>>;
 }
 
-/// No news.
+/// A source without news.
 struct Quiet;
 
 impl News for Quiet {
@@ -92,7 +93,7 @@ impl News for Quiet {
     }
 }
 
-/// Serves a stream of news; `first` is the text to begin with. `parts` holds the [`ConnHandle`].
+/// Serves a stream of news; `first` is the initial text. `parts` holds the [`ConnHandle`].
 pub fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
     match handle(parts) {
         Ok(handle) => begin(state, caller, handle, first, None, news),
@@ -100,7 +101,7 @@ pub fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Bo
     }
 }
 
-/// The connection of a request that asks for a stream.
+/// Returns the connection of a request for a stream.
 fn handle(parts: &Parts) -> Result<&ConnHandle, Problem> {
     let Some(handle) = parts.extensions.get::<ConnHandle>() else {
         tracing::error!("an event stream was asked for over a connection that is not ours");
@@ -139,10 +140,10 @@ fn begin(
         let clean = run(&state, &caller, &link, &mut *news).await;
         drop(leave);
         if !clean || !finish(&link).await {
-            // In the middle of an event nothing but the end of the connection is true.
+            // In the middle of an event, the response can only be aborted.
             link.cut();
         }
-        // Of a response that is whole, hyper writes the end now.
+        // If the response is complete, hyper writes its end now.
         drop(link);
     };
     tokio::spawn(serve.in_current_span());
@@ -154,7 +155,7 @@ fn begin(
     response
 }
 
-/// The projection that a query asks for.
+/// Returns the projection that a query requests.
 pub(super) fn projection(query: Option<&str>) -> Result<Projection, Problem> {
     let given = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).find(|(name, _)| name == "projection");
     match given.as_ref().map(|(_, value)| value.as_ref()) {
@@ -166,12 +167,12 @@ pub(super) fn projection(query: Option<&str>) -> Result<Projection, Problem> {
 
 fn retry() -> u16 {
     let mut random = [0; 2];
-    // Without randomness everybody comes back after the same time: worse, not wrong.
+    // Without randomness all clients reconnect after the same time: worse, but not wrong.
     let _ = getrandom::fill(&mut random);
     RETRY + u16::from_ne_bytes(random) % (RETRY_SPREAD + 1)
 }
 
-/// Serves until the stream is to end. Whether it may end properly: if not, the client or the socket is gone.
+/// Serves until the stream ends. Returns whether it may end properly: if not, the client has disconnected or the connection has failed.
 async fn run(state: &Core, caller: &Caller, link: &ClientLink, news: &mut dyn News) -> bool {
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
@@ -181,7 +182,7 @@ async fn run(state: &Core, caller: &Caller, link: &ClientLink, news: &mut dyn Ne
     let mut gone = std::pin::pin!(link.gone());
     loop {
         let flow = link.flush().await;
-        // With more waiting than there is room for, the client comes back with its cursor.
+        // If the frames exceed the account, the client reconnects with its cursor.
         if flow == Flow::Dead || link.over() {
             return false;
         }
@@ -216,7 +217,7 @@ async fn run(state: &Core, caller: &Caller, link: &ClientLink, news: &mut dyn Ne
     }
 }
 
-/// Writes what is half written. Whether it got out.
+/// Writes the rest of a partly written frame. Returns whether it was written.
 async fn finish(link: &ClientLink) -> bool {
     let out = async {
         loop {

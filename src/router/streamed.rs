@@ -1,8 +1,7 @@
-//! A client's connection that hyper or TLS writes, and what it follows: a cursor in the log for each subscription, read a
-//! page at a time once the client has taken the page before it. Over a plain connection
-//! [`fanout`](super::fanout) does the same with the socket itself.
+//! A client's connection that hyper or TLS writes, and its subscriptions: a cursor in the log for each, read a page at a time once the
+//! client has read the page before it. Over a plain connection [`fanout`](super::fanout) does the same with the socket itself.
 //!
-//! One task owns the connection: it alone flushes and waits. Locks: what is to be written, then the transport; never one
+//! One task owns the connection: only this task flushes and waits. Order of locks: the state to be written, then the transport; never one
 //! across an await.
 
 use std::future::poll_fn;
@@ -31,13 +30,13 @@ use plexus_metrics::{Subscriber, metrics};
 use plexus_protocol::{Cursor, Position};
 use plexus_sessions::{EventPage, Filter, Log};
 
-/// Bytes that are read of a client before its message is taken further.
+/// Number of bytes read from a client before its message is processed.
 const READ: usize = 4 << 10;
 
-/// A client's connection, but for the frontend on it.
+/// A client's connection, without the frontend on it.
 pub(super) struct Streamed {
     log: Log,
-    /// As what its subscriptions are counted.
+    /// The label of its subscriptions in the metrics.
     kind: Subscriber,
     framing: Framing,
     stall: Duration,
@@ -57,7 +56,7 @@ enum Transport {
 /// An upgraded connection.
 struct Wire {
     io: Box<dyn ByteStream>,
-    /// The bytes that were read to find out whether something can be read, and how that ended.
+    /// The bytes that were read to determine whether the connection is readable, and the result of that.
     read: Bytes,
     end: Option<io::Result<()>>,
 }
@@ -72,7 +71,7 @@ struct State {
     subs: Vec<Subscription>,
     blocked: bool,
     dead: bool,
-    /// The time when the client last took something, or was last found with nothing to take.
+    /// The time when the client last read data, or had none to read.
     progress: Instant,
 }
 
@@ -81,15 +80,15 @@ struct Subscription {
     name: Arc<str>,
     filter: Filter,
     encoder: Encoder,
-    /// Everything up to here is among the frames.
+    /// The position up to which the events are among the frames.
     position: Position,
-    /// Replay ends here; then `live` is said.
+    /// The end of the replay, after which `live` is sent.
     live_at: Option<Position>,
-    /// `true` if `live` carries an id: there was nothing before it that could.
+    /// `true` if `live` carries an id, because no earlier event did.
     live_id: bool,
-    /// Set once it has caught up with the ring of the log.
+    /// `true` once the subscription has reached the ring of the log.
     hot: bool,
-    /// The distance by which it was behind when it had to ask the store again.
+    /// The distance from the head when the subscription had to read the store again.
     fell: Option<u64>,
     reader: Arc<tokio::sync::Mutex<Reader>>,
 }
@@ -97,7 +96,7 @@ struct Subscription {
 /// The reading position of a subscription.
 struct Reader {
     follow: FollowLog,
-    /// There may be more than was read.
+    /// `true` if there may be more events than were read.
     due: bool,
 }
 
@@ -116,7 +115,7 @@ impl Subscription {
         }
     }
 
-    /// Appends a page, and what is to be said before, between and after its events.
+    /// Appends a page, with `live` where it is due.
     fn put(&mut self, page: &EventPage, log: &Log, framing: Framing, out: &mut Vec<u8>) {
         let live_at = self.live_at.unwrap_or(Position::START);
         let (replayed, new) = page.events.split_at(page.events.partition_point(|event| event.position <= live_at));
@@ -130,7 +129,7 @@ impl Subscription {
         self.live(log, framing, out);
     }
 
-    /// Notes whether the log had to be read from the store.
+    /// Records whether the log had to be read from the store.
     fn stands(&mut self, cold: bool, log: &Log, framing: Framing, out: &mut Vec<u8>) {
         self.hot |= !cold;
         if cold && self.hot && self.live_at.is_none() && self.fell.is_none() {
@@ -148,9 +147,9 @@ pub(super) struct Followed {
     pub(super) name: Arc<str>,
     pub(super) filter: Filter,
     pub(super) encoder: Encoder,
-    /// Begin after this.
+    /// The position after which the subscription begins.
     pub(super) after: Position,
-    /// Say `live` after this.
+    /// The position after which `live` is sent.
     pub(super) live_at: Position,
     /// `true` if `live` carries a cursor of its own.
     pub(super) live_id: bool,
@@ -161,7 +160,7 @@ impl State {
         !self.page.is_empty() || !self.out.waiting().is_empty()
     }
 
-    /// The client took `taken` bytes.
+    /// Records that the client read `taken` bytes.
     fn advance(&mut self, taken: usize) {
         self.progress = Instant::now();
         let of_page = taken.min(self.page.len());
@@ -173,7 +172,7 @@ impl State {
         self.out.advance(taken - of_page);
     }
 
-    /// All that waits, in one piece that is charged until it is dropped.
+    /// Returns all waiting bytes, in one piece that is charged until it is dropped.
     fn take(&mut self, account: &Account) -> Bytes {
         self.progress = Instant::now();
         if !self.page.is_empty() {
@@ -185,7 +184,7 @@ impl State {
 }
 
 impl Streamed {
-    /// A connection that follows nothing yet, whose bytes are the body of a response.
+    /// Makes a connection without subscriptions, whose bytes are the body of a response.
     pub(super) fn body(fans: &Fans, account: Account) -> (Arc<Self>, Body) {
         let (chunks, taken) = mpsc::channel(1);
         let (cut, is_cut) = oneshot::channel();
@@ -194,7 +193,7 @@ impl Streamed {
         (Self::new(fans, transport, Framing::SseBody, Subscriber::Sse, account), body)
     }
 
-    /// The same over an upgraded connection.
+    /// Makes a connection without subscriptions over an upgraded connection.
     pub(super) fn upgraded(fans: &Fans, io: Box<dyn ByteStream>, account: Account) -> Arc<Self> {
         let wire = Wire { io, read: Bytes::new(), end: None };
         let transport = Transport::Upgraded(Mutex::new(Some(wire)));
@@ -273,14 +272,14 @@ impl Streamed {
     pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = self.state.lock();
         let place = |sub: &Subscription| match sub.live_at {
-            // Nothing was said to it since: it has everything up to the head.
+            // The subscription had no events since: it has everything up to the head.
             None => self.log.level(&sub.filter, sub.position).unwrap_or(sub.position),
             Some(_) => sub.position,
         };
         state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
     }
 
-    /// Hands over what the transport takes. Never waits.
+    /// Sends as much as the transport accepts. Never waits.
     pub(super) async fn flush(&self) -> Flow {
         poll_fn(|cx| Poll::Ready(self.poll_flush(cx))).await
     }
@@ -288,7 +287,7 @@ impl Streamed {
     fn poll_flush(&self, cx: &mut Context<'_>) -> Flow {
         let mut state = self.state.lock();
         let flow = if state.dead { Flow::Dead } else { self.write(&mut state, cx) };
-        // How long a slow client takes says nothing of the gateway.
+        // The time that a slow client takes is no measure of the gateway.
         if let Some(heard) = state.heard.take()
             && state.page.is_empty()
         {
@@ -334,14 +333,14 @@ impl Streamed {
         }
     }
 
-    /// Waits until [`flush`](Self::flush), which returned `flow`, is of use again. Cancellation safe.
+    /// Waits until [`flush`](Self::flush), which returned `flow`, can make progress again. Cancellation safe.
     pub(super) async fn wait(&self, flow: Flow) {
         let ready = async {
             if flow != Flow::Blocked {
                 return self.read_page().await;
             }
             match &self.transport {
-                // An error is found by the flush.
+                // The flush detects an error.
                 Transport::Body { chunks, .. } => drop(chunks.reserve().await),
                 Transport::Upgraded(_) => {
                     poll_fn(|cx| match self.poll_flush(cx) {
@@ -372,7 +371,7 @@ impl Streamed {
             if readers.is_empty() {
                 return std::future::pending().await;
             }
-            // One after the other: a connection that comes back reads one page at a time.
+            // One after the other: a connection that resumes reads one page at a time.
             for reader in &readers {
                 let mut locked = reader.lock().await;
                 if locked.due {
@@ -394,7 +393,7 @@ impl Streamed {
         }
     }
 
-    /// Makes frames of what was read. Whether there are any.
+    /// Makes frames of the read events. Returns whether there are any.
     fn take_page(
         &self,
         reader: &Arc<tokio::sync::Mutex<Reader>>,
@@ -407,17 +406,17 @@ impl Streamed {
         let sub = &mut state.subs[at];
         sub.stands(follow.is_cold(), &self.log, self.framing, &mut frames);
         let Some((page, mut charge)) = read else {
-            // Nothing for it up to there.
+            // No events for the subscription up to there.
             sub.position = follow.cursor().position;
             state.out.push(|out| out.extend_from_slice(&frames));
             return !frames.is_empty();
         };
         sub.put(&page, &self.log, self.framing, &mut frames);
         if frames.len() < charge.bytes() {
-            // Giving back always fits.
+            // Reducing a charge always succeeds.
             let _ = charge.resize(frames.len());
         }
-        // All get their turn.
+        // All subscriptions get their turn.
         state.subs[at..].rotate_left(1);
         state.page = frames.into();
         state.page_charge = Some(charge);
@@ -425,7 +424,7 @@ impl Streamed {
         true
     }
 
-    /// Waits until the client has let go of a response. Cancellation safe.
+    /// Waits until the client has dropped the response. Cancellation safe.
     pub(super) async fn gone(&self) {
         match &self.transport {
             Transport::Body { chunks, .. } => chunks.closed().await,
@@ -433,7 +432,7 @@ impl Streamed {
         }
     }
 
-    /// Waits until something can be read. Cancellation safe.
+    /// Waits until the connection is readable. Cancellation safe.
     pub(super) async fn readable(&self) -> io::Result<()> {
         let Transport::Upgraded(wire) = &self.transport else { return std::future::pending().await };
         poll_fn(|cx| {
@@ -455,7 +454,7 @@ impl Streamed {
         .await
     }
 
-    /// Reads what is there; `WouldBlock` if nothing is. [`readable`](Self::readable) is to be awaited after that.
+    /// Reads the available bytes; `WouldBlock` if there are none. After that, [`readable`](Self::readable) has to be awaited.
     pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         let Transport::Upgraded(wire) = &self.transport else { return Err(ErrorKind::Unsupported.into()) };
         let mut wire = wire.lock();
@@ -475,7 +474,7 @@ impl Streamed {
         }
     }
 
-    /// Says that nothing more comes. Cancellation safe.
+    /// Closes the write half. Cancellation safe.
     pub(super) async fn close_write(&self) {
         let Transport::Upgraded(wire) = &self.transport else { return };
         let _ = poll_fn(|cx| match &mut *wire.lock() {
@@ -485,17 +484,17 @@ impl Streamed {
         .await;
     }
 
-    /// Ends a response here, and not as one that is whole.
+    /// Aborts a response, so that it does not look complete.
     pub(super) fn cut(&self) {
         if let Transport::Body { cut, .. } = &self.transport
             && let Some(cut) = cut.lock().take()
         {
-            // It fails where hyper has let go of the body.
+            // Sending fails if hyper has dropped the body.
             let _ = cut.send(());
         }
     }
 
-    /// Lets go of an upgraded connection.
+    /// Closes an upgraded connection.
     pub(super) fn close(&self) {
         if let Transport::Upgraded(wire) = &self.transport {
             *wire.lock() = None;
@@ -506,11 +505,11 @@ impl Streamed {
 /// A response's body, whose chunks a frontend makes.
 struct StreamBody {
     chunks: mpsc::Receiver<Bytes>,
-    /// `None` once nobody can cut it any more.
+    /// The signal to abort; `None` once nothing can send it.
     cut: Option<oneshot::Receiver<()>>,
 }
 
-/// The response was not whole: its client did not take it, or has more waiting than there is room for.
+/// The error of an incomplete response: its client did not read it, or the waiting data exceeds the account.
 #[derive(Debug, thiserror::Error)]
 #[error("a stream of events was cut")]
 struct Cut;

@@ -1,4 +1,4 @@
-//! Surfaces over HTTP: for `plexus mcp`, which draws for an agent, and for scripts. Whoever may watch reads them.
+//! Surfaces over HTTP: for `plexus mcp`, which draws for an agent, and for scripts. Devices that may watch can read them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use plexus_protocol::{BadDigest, RequestId, SessionId};
 use plexus_sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_surfaces::{DataChange, Html, Show, Update};
 
-/// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
+/// Maximum wait for an answer, in seconds: below the shortest time after which an agent abandons a tool call.
 const ASK_WAIT_MAX: u64 = 45;
 
 /// The routes of surfaces.
@@ -54,7 +54,7 @@ pub(super) async fn list(state: Core, call: Call) -> RouteResult {
 /// The pinned surfaces of all sessions.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PinnedSurfaces {
-    /// Each without what is on it, by session and name.
+    /// The pinned surfaces without their content, by session and name.
     surfaces: Vec<PinnedSurface>,
 }
 
@@ -63,11 +63,11 @@ pub(super) async fn pinned(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
 
-/// A surface to show: of `components`, or of one page, `html` with `text`.
+/// A surface to create: of `components`, or of one page, `html` with `text`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSurface {
-    /// The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced.
+    /// The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. A surface of that name is replaced.
     surface: String,
     /// The title.
     title: Option<String>,
@@ -81,21 +81,21 @@ pub struct NewSurface {
     data: Option<Map<String, Value>>,
     /// A page of its own, in place of components.
     html: Option<String>,
-    /// The text that is shown where no page can be drawn.
+    /// The text that is displayed where no page can be drawn.
     text: Option<String>,
     /// The actions that the page may send.
     actions: Option<Vec<String>>,
     /// The page's height in pixels.
     height: Option<u32>,
-    /// `true` if it is pinned; as before if absent.
+    /// `true` if the surface is pinned; unchanged if absent.
     pin: Option<bool>,
 }
 
 impl NewSurface {
-    /// The call that it is.
+    /// Converts the value to the call.
     ///
     /// # Errors
-    /// What to give instead: members of components and of a page are mixed, or one is missing.
+    /// A text with the fix: members of components and of a page are mixed, or one is missing.
     pub fn into_call(self) -> Result<SurfaceCall, &'static str> {
         let Self { surface, title, catalog, components, data, html, text, actions, height, pin } = self;
         match (components, html) {
@@ -130,17 +130,17 @@ pub struct SurfaceUpdate {
     data: Vec<DataChange>,
     /// A new title.
     title: Option<String>,
-    /// `true` if it is pinned; by itself.
+    /// `true` if the surface is pinned; given alone.
     pinned: Option<bool>,
-    /// The revision that the surface has to be at.
+    /// The required current revision of the surface.
     expect_rev: Option<u64>,
 }
 
 impl SurfaceUpdate {
-    /// The call that it is, for a surface.
+    /// Converts the value to the call, for a surface.
     ///
     /// # Errors
-    /// What to give instead: `pinned` goes alone.
+    /// A text with the fix: `pinned` is given alone.
     pub fn into_call(self, surface: String) -> Result<SurfaceCall, &'static str> {
         let Self { components, data, title, pinned, expect_rev } = self;
         match pinned {
@@ -171,18 +171,18 @@ pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &state.directory.surfaces().act(by, &session.session_id, surface, action).await?)
 }
 
-/// A question by a surface: of one that is shown, or of a new one with `components`.
+/// A question by a surface: by an existing one, or by a new one with `components`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAsk {
     /// The surface; `ask` if absent.
     surface: Option<String>,
-    /// The title of a new one.
+    /// The title of a new surface.
     title: Option<String>,
-    /// The components of a new one.
+    /// The components of a new surface.
     #[schema(value_type = Option<Vec<JsonObject>>)]
     components: Option<Vec<Map<String, Value>>>,
-    /// The data model of a new one.
+    /// The data model of a new surface.
     #[schema(value_type = Option<JsonObject>)]
     data: Option<Map<String, Value>>,
     /// The buttons that answer, by their ids.
@@ -192,10 +192,10 @@ pub struct NewAsk {
 }
 
 impl NewAsk {
-    /// The question that it is.
+    /// Converts the value to the question.
     ///
     /// # Errors
-    /// What to give instead: members of a new surface without its components.
+    /// A text with the fix: members of a new surface without its components.
     pub fn into_call(self) -> Result<AskCall, &'static str> {
         let Self { surface, title, components, data, submit, question } = self;
         let surface = surface.unwrap_or_else(|| "ask".to_owned());
@@ -227,7 +227,7 @@ pub(super) async fn ask_outcome(state: Core, call: Call) -> RouteResult {
 /// Returns the outcome of a question, at the latest after `wait` seconds or `ASK_WAIT_MAX`.
 ///
 /// # Errors
-/// Those of [`ask_outcome`](plexus_sessions::DirectorySurfaces::ask_outcome); [`SessionError::Stopping`].
+/// The errors of [`ask_outcome`](plexus_sessions::DirectorySurfaces::ask_outcome); [`SessionError::Stopping`].
 pub async fn wait_for_ask(
     state: &Core,
     permit: &Permit<Ui>,
@@ -243,7 +243,7 @@ pub async fn wait_for_ask(
     }
 }
 
-/// The name of the surface in the path.
+/// Returns the name of the surface in the path.
 fn name(call: &Call) -> Result<String, Problem> {
     call.params
         .iter()
@@ -252,7 +252,7 @@ fn name(call: &Call) -> Result<String, Problem> {
         .ok_or_else(|| Problem::invalid("the path names no surface"))
 }
 
-/// Checks that the session's own agent makes the call, where the caller wants it: `plexus mcp --shared`.
+/// Checks that the session's own agent makes the call, if the caller requires it: `plexus mcp --shared`.
 async fn is_of_this_agent(state: &Core, call: &Call, session: &SessionId) -> Result<(), Problem> {
     let Some(digest) = QueryParameters::of(call).get("call").map(str::to_owned) else { return Ok(()) };
     let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;

@@ -1,8 +1,8 @@
-//! The UI protocol to the letter, for clients of `/v1/ws` that send `ui_protocol: "0"` in `initialize`: one session at a time,
-//! events as AgentEvents, and no message that is not in that protocol. Events and replies leave in one order.
+//! The connections of clients that speak only the UI protocol: clients of `/v1/ws` that send `ui_protocol: "0"` in `initialize`. One
+//! session at a time, events as AgentEvents, and no message that is not in that protocol. Events and replies are sent in one order.
 //!
-//! The session is the one that the client last prompted, or whose history it asked for. The first `run.start` without a session
-//! opens one in the first ready runtime, or joins the session of a runtime that serves only one.
+//! The session is the one that the client last prompted, or whose history it requested. The first `run.start` without a session opens one
+//! in the first ready runtime, or joins the session of a runtime that serves only one.
 
 mod past;
 mod translator;
@@ -29,15 +29,15 @@ use translator::{OWN_DIALECT, Progress, UiFrame, UiTranslator};
 
 /// Default number of sessions in a list.
 const LIST: usize = 50;
-/// Most sessions in a list.
+/// Maximum number of sessions in a list.
 const LIST_MAX: usize = 1000;
 /// Default number of runs in a history.
 const RUNS: usize = 20;
 /// Default number of events in a history.
 const EVENTS: usize = 1500;
-/// Most events in a history.
+/// Maximum number of events in a history.
 const EVENTS_MAX: usize = 5000;
-/// Most calls that wait.
+/// Maximum number of waiting calls.
 const WAITING: usize = 256;
 
 /// The client's capabilities; absent ones count as supported.
@@ -73,7 +73,7 @@ struct StartedPrompt {
     run: RunId,
     at: Position,
     open: Vec<Arc<Request>>,
-    /// For a session that the client did not follow: what the events before leave behind.
+    /// The state that the earlier events of a session leave behind, if the client did not follow it.
     progress: Progress,
 }
 
@@ -103,17 +103,17 @@ impl Ui {
         Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, translator }
     }
 
-    /// The client's current session.
+    /// Returns the client's current session.
     pub(super) fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 
-    /// The end of a run that the client knows, if it ended.
+    /// Returns the end of a run that the client knows, if it ended.
     pub(super) fn ended(&self, run: &RunId) -> Option<RunStatus> {
         self.translator.ended(run)
     }
 
-    /// Returns whether the request was sent as a choice among its options, because it needs more than yes and no.
+    /// Returns whether the request was sent as a choice among its options, because yes and no are not enough.
     pub(super) fn as_options(&self, request: &str) -> bool {
         self.translator.as_options(wire::parse_request_name(request).0)
     }
@@ -160,7 +160,7 @@ impl Ui {
         Ok(())
     }
 
-    /// The next frames. Cancellation safe: calls run in a task of their own, and each outcome is taken once.
+    /// Returns the next frames. Cancellation safe: calls run in a task of their own, and each outcome is taken once.
     pub(super) async fn news(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
@@ -229,7 +229,7 @@ impl Ui {
         self.session = Some(id);
     }
 
-    /// The sessions that the client may see.
+    /// Returns the sessions that the client may see.
     ///
     /// # Errors
     /// The list cannot be serialized.
@@ -239,12 +239,12 @@ impl Ui {
     }
 }
 
-/// The message that an answer was not accepted, for the run that waits for it.
+/// Returns the message that an answer was not accepted, for the run that waits for it.
 pub(super) fn not_accepted(run: &RunId, why: &str) -> Vec<u8> {
     UiFrame::not_taken(run, why).bytes
 }
 
-/// The frame of a request; empty if the client does not show such a request.
+/// Returns the frame of a request; empty if the client does not display such a request.
 pub(super) fn ask(request: &Request, session: Option<&SessionInfo>, shows: Shows) -> Vec<u8> {
     let own_dialect = session.is_some_and(|session| session.dialect == OWN_DIALECT);
     translator::question(request, own_dialect, shows).map_or_else(Vec::new, |(_, frame)| frame)
@@ -290,7 +290,7 @@ impl Worker {
         let log = self.state.directory.log();
         let at = log.head();
         let open = self.state.directory.requests().open(&Filter::session(id.clone()));
-        // The numbers of the current run's events go on.
+        // The numbers of the current run's events continue.
         let progress = match current.as_ref() != Some(&id) && session.run_id.is_some() {
             true => past::read(log, &self.account, &id, at, (1, 1)).await?.progress,
             false => Progress::default(),
@@ -299,7 +299,7 @@ impl Worker {
         Ok(StartedPrompt { session, run: accepted.run_id, at, open, progress })
     }
 
-    /// A new session in the first ready runtime, or the existing one if the runtime serves only one.
+    /// Returns a new session in the first ready runtime, or the existing one if the runtime serves only one.
     async fn open(&self) -> Result<Arc<SessionInfo>, RpcError> {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
@@ -330,7 +330,7 @@ impl Worker {
         }
     }
 
-    /// The latest `runs` and `events` of a session.
+    /// Returns the latest `runs` and `events` of a session.
     async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<LoadedHistory, RpcError> {
         let session = self.session(id)?;
         let log = self.state.directory.log();
@@ -339,7 +339,7 @@ impl Worker {
         Ok(LoadedHistory { session, past, at, open })
     }
 
-    /// The sessions that the client may see, most recently updated first.
+    /// Returns the sessions that the client may see, most recently updated first.
     fn list(&self, limit: usize) -> Result<Box<RawValue>, RpcError> {
         let mut all = self.state.directory.ranked();
         all.retain(|(_, session)| self.caller.sees(&session.session_id, &session.runtime_id));

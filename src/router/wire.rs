@@ -6,10 +6,10 @@ pub use plexus_protocol::ui_protocol::{parse_request_name, request_name};
 use plexus_protocol::{Epoch, Event, Position, Timestamp};
 use plexus_sessions::PageItem;
 
-/// Most sessions on a page of a listing.
+/// Maximum number of sessions on a page of a listing.
 pub(super) const SESSIONS_MAX: usize = 1000;
 
-/// About the size of an envelope without its body, in bytes, for reserving.
+/// Approximate size of an envelope without its body, in bytes, for reserving.
 const ENVELOPE_SIZE: usize = 256;
 
 /// Appends the event in the native protocol's form (the `params` of `agent.event`): one JSON object on one line. The body is
@@ -18,9 +18,9 @@ pub fn envelope(out: &mut Vec<u8>, epoch: &Epoch, event: &Event) {
     write(out, epoch, event, &event.body, None);
 }
 
-/// Appends an item of a page: an event's envelope, and for merged events their range: `seq` and `cursor_first` of the first,
-/// `seq_last` and `cursor` of the last, and `merged`, their number. `at_last` is there if they are several, `cut` if the item
-/// has only some parts of a long text.
+/// Appends an item of a page: an event's envelope, and for merged events their range: `seq` and `cursor_first` of the first, `seq_last`
+/// and `cursor` of the last, and `merged`, their number. `at_last` is present if there are several events, `cut` if the item has only
+/// some parts of a long text.
 pub fn item(out: &mut Vec<u8>, epoch: &Epoch, item: &PageItem) {
     write(out, epoch, item.first(), &item.body(), item.merged().map(|merged| (merged, item)));
 }

@@ -1,8 +1,8 @@
-//! WebSockets, one message a text frame. This file is the wire: handshake, frames, pings, close codes. What the messages
-//! mean is a [`SocketProtocol`]'s: `rpc` for the native one.
+//! WebSockets, with one message per text frame. This file handles the wire: handshake, frames, pings, close codes. A [`SocketProtocol`]
+//! handles the messages: `rpc` for the native one.
 //!
-//! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket
-//! itself: what it wants to say goes among the connection's own frames, so that nothing ever lands inside an event's frame.
+//! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket itself: its output
+//! is appended to the connection's own frames, so that it is never inserted into an event's frame.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -40,29 +40,30 @@ use plexus_metrics::metrics;
 use plexus_protocol::Scope;
 use plexus_protocol::codes::close as code;
 
-/// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
+/// Maximum size of a client's message, in bytes: prompts carry images. A longer one closes the connection with code 1009.
 const MESSAGE_MAX: usize = 16 << 20;
-/// Bytes that an idle connection's reader holds.
+/// Size of the buffer of an idle connection's reader, in bytes.
 const READ_BUFFER: usize = 1 << 10;
-/// Requests of one client that are being worked on; past it nothing more is read from it until one is done.
+/// Maximum number of requests of one client that are being handled; beyond it reading from the client pauses until one is done.
 const IN_FLIGHT: usize = 64;
-/// Bytes of replies that wait for a client; past it nothing more is read from it until it has taken some.
+/// Maximum size of the replies that wait for a client, in bytes; beyond it reading from the client pauses until it has read some.
 const BACKLOG: usize = 256 << 10;
-/// Bytes of a message in assembly that are charged to nobody: that much an idle connection's reader may hold anyway.
+/// Number of bytes of an incomplete message that are not charged: an idle connection's reader may hold this many anyway.
 const FREE: usize = READ_BUFFER;
-/// Bytes of a client's control frame beside its payload: the shortest head, and the mask.
+/// Size of a client's control frame without its payload, in bytes: the shortest head, and the mask.
 const CONTROL: usize = 2 + 4;
-/// Messages that are read in one go before anything else gets a turn …
+/// Maximum number of messages that are read before other work gets a turn.
 const READ_TURN: usize = 32;
-/// … and bytes: a client that sends as fast as it is read from would else keep everybody waiting to the end of its message.
+/// Maximum number of bytes that are read before other work gets a turn: otherwise a client that sends fast would block it until the end
+/// of its message.
 const READ_TURN_BYTES: usize = 128 << 10;
-/// Between pings.
+/// Time between pings.
 const PING: Duration = Duration::from_secs(30);
-/// Pings without any sign of life after which the other end is taken for dead.
+/// Number of pings without a response after which the other end counts as dead.
 const PINGS_MISSED: u8 = 2;
-/// Time that a client may take to say `initialize`; then it is closed, 1008.
+/// Maximum time for a client to send `initialize`; then the connection is closed with code 1008.
 const INITIALIZE: Duration = Duration::from_secs(30);
-/// Time that a closing handshake may take; then the connection is cut.
+/// Maximum time for a closing handshake; then the connection is dropped.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The native WebSocket: answers the handshake and serves the connection from then on.
@@ -76,7 +77,7 @@ pub fn upgrade(core: Core, caller: Caller, parts: Parts, protocol: impl SocketPr
     upgrade_linked(core, caller, parts, move |_| protocol)
 }
 
-/// As [`upgrade`], with a protocol that uses the link of the connection itself.
+/// Like [`upgrade`], with a protocol that uses the link of the connection itself.
 fn upgrade_linked<T: SocketProtocol + 'static>(
     state: Core,
     caller: Caller,
@@ -91,7 +92,7 @@ fn upgrade_linked<T: SocketProtocol + 'static>(
                 response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(WS_PROTOCOL));
             }
             let serve = async move {
-                // It fails if the client leaves in between: nobody is left to tell.
+                // The upgrade fails if the client disconnects meanwhile.
                 let Ok(upgraded) = upgrade.await else { return };
                 match Upgrade::from_hyper(upgraded) {
                     Some(Upgrade { io, read_ahead }) => {
@@ -113,7 +114,7 @@ fn upgrade_linked<T: SocketProtocol + 'static>(
     }
 }
 
-/// RFC 6455, 4.2.1: what a handshake must say.
+/// Checks the requirements of RFC 6455, 4.2.1, for a handshake.
 fn accept(parts: &Parts) -> Result<Response, Box<Response>> {
     let bad = |status, detail: &str| Box::new(Problem::new(status, "bad_handshake", detail).into_response());
     if parts.method != Method::GET || parts.version != Version::HTTP_11 {
@@ -166,12 +167,12 @@ fn offers(headers: &HeaderMap) -> bool {
     tokens(headers, &SEC_WEBSOCKET_PROTOCOL).any(|one| one == WS_PROTOCOL)
 }
 
-/// The connection as tungstenite sees it: reads do not wait, writes go to a buffer.
+/// The connection as tungstenite uses it: reads do not wait, writes go to a buffer.
 struct Tap<'a> {
     link: &'a ClientLink,
     said: Vec<u8>,
     assembly: &'a mut Assembly,
-    /// Bytes that may be read before somebody else has a turn.
+    /// Number of bytes that may be read before other work gets a turn.
     left: &'a mut usize,
 }
 
@@ -192,9 +193,9 @@ impl Read for Tap<'_> {
 /// The received part of an incomplete message.
 struct Assembly {
     bytes: usize,
-    /// For all but the first [`FREE`] of them.
+    /// The charge for all but the first [`FREE`] of the bytes.
     charge: Charge,
-    /// The time when the first of them came.
+    /// The time when the first byte arrived.
     since: Option<Instant>,
 }
 
@@ -203,29 +204,29 @@ impl Assembly {
         Self { bytes: 0, charge: account.nothing(), since: None }
     }
 
-    /// Charges what is about to be read.
+    /// Charges the bytes that are about to be read.
     fn room(&mut self, more: usize) -> Result<(), LedgerFull> {
         let needed = (self.bytes + more).saturating_sub(FREE).saturating_mul(CLIENT_FOOTPRINT);
-        // In steps: a message comes in many reads.
+        // In steps, because a message takes many reads.
         if needed > self.charge.bytes() { self.charge.resize(needed.next_multiple_of(FREE)) } else { Ok(()) }
     }
 
-    /// A message is whole: what was charged for it, from now on whoever's who works on it.
+    /// Completes a message: returns its charge, for the code that handles it.
     fn whole(&mut self, account: &Account) -> Charge {
         std::mem::replace(self, Self::new(account)).charge
     }
 
-    /// So many of them were a control frame, which may come between the frames of a message.
+    /// Subtracts the bytes of a control frame, which may come between the frames of a message.
     fn without(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes == 0 {
             self.since = None;
-            // Giving back always fits.
+            // Reducing a charge always succeeds.
             let _ = self.charge.resize(0);
         }
     }
 
-    /// Returns the time when the message is given up unless it is complete: it has the time that a body over HTTP has.
+    /// Returns the time at which an incomplete message is abandoned: it has the time that a body over HTTP has.
     fn until(&self, patience: Duration) -> Option<Instant> {
         let strides = u32::try_from(self.bytes / BODY_STRIDE).unwrap_or(u32::MAX);
         self.since.map(|since| since + patience.saturating_mul(strides.saturating_add(1)))
@@ -245,24 +246,24 @@ impl Write for Tap<'_> {
 
 /// The end of a connection.
 enum End {
-    /// The other end, or the socket, is gone.
+    /// The other end has disconnected, or the connection has failed.
     Gone,
     /// The client sent Close; our Close frame is queued.
     Theirs,
-    /// We say goodbye and wait for theirs.
+    /// The gateway sends Close and waits for that of the client.
     Ours(u16, String),
-    /// The client broke the protocol: it gets the reason, and the connection is closed.
+    /// The client violated the protocol: it gets the reason, and the connection is closed.
     Broken(u16, String),
 }
 
-/// One client's connection, apart from what its messages mean.
+/// One client's connection, without the protocol of its messages.
 struct Client {
     link: ClientLink,
     context: WebSocketContext,
     assembly: Assembly,
-    /// tungstenite may hold messages that it has read already, so the socket need not become readable for them.
+    /// `true` if tungstenite may hold messages that it has read already, so that the socket need not become readable for them.
     more: bool,
-    /// Bytes that may be read from it in this turn.
+    /// Number of bytes that may be read from it in this turn.
     left: usize,
     missed: u8,
     long_work: LongWork,
@@ -298,12 +299,12 @@ async fn run<T: SocketProtocol>(
     let end = client.run(&state, &caller, protocol, &mut flights).await;
     drop(leave);
     if !flights.is_empty() {
-        // What was asked for is done all the same; only nobody hears how it went.
+        // The requests are completed, although no client receives the results.
         tokio::spawn(async move { while flights.next().await.is_some() {} });
     }
     let link = client.link.clone();
     Box::pin(client.end(end)).await;
-    // What is still being worked on has the connection, too.
+    // The tasks of pending requests hold the connection, too.
     link.close();
 }
 
@@ -323,7 +324,7 @@ impl Client {
         let mut forgotten = state.directory.deleted().watch();
         let mut forgot = *forgotten.borrow_and_update();
         let mut stop = state.stop.clone();
-        // Whoever was revoked between the handshake and here.
+        // The device may have been revoked between the handshake and here.
         revocations.mark_changed();
         let _online = state.auth.online(caller);
         let began = Instant::now();
@@ -339,7 +340,7 @@ impl Client {
             if let Some(why) = protocol.close_reason() {
                 return End::Ours(code::GOING_AWAY, why.into());
             }
-            // Neither asked nor answered: what waits for the client is bounded.
+            // Reading depends on the backlog, because the data that waits for the client is bounded.
             let takes = self.link.backlog() < BACKLOG;
             let reading = flights.len() < IN_FLIGHT && takes;
             let mut wake_at = ping_at;
@@ -378,7 +379,7 @@ impl Client {
                         return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
                     }
                     let Some((gone, now)) = state.directory.deleted().since(forgot) else {
-                        // It missed some: coming back, it hears which there are.
+                        // The client missed some: it gets the list when it reconnects.
                         return End::Ours(code::NO_PROGRESS, come_back(&protocol));
                     };
                     forgot = now;
@@ -407,7 +408,7 @@ impl Client {
         }
     }
 
-    /// Returns what is due on the connection: an end, or a ping that is due. `initialize` is by when the client has to say hello.
+    /// Returns the next action on the connection: an end, or a ping that is due. `initialize`: the deadline for the client's hello.
     fn due(
         &mut self,
         flow: Flow,
@@ -428,7 +429,7 @@ impl Client {
             return Some(End::Ours(code::POLICY, "a message took too long".into()));
         }
         if now >= *ping_at {
-            // Nothing is read from a client that does not take its replies, so its silence means nothing.
+            // The gateway does not read from a client that does not read its replies, so the client's silence means nothing.
             if reading && self.missed >= PINGS_MISSED {
                 return Some(End::Gone);
             }
@@ -441,7 +442,7 @@ impl Client {
         None
     }
 
-    /// Takes what has come, some messages at most, and none once enough replies wait for the client.
+    /// Handles received messages, a limited number, and none while the backlog of replies is full.
     fn listen(&mut self, protocol: &mut impl SocketProtocol, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
         self.left = READ_TURN_BYTES;
         for _ in 0..READ_TURN {
@@ -453,7 +454,7 @@ impl Client {
                     self.missed = 0;
                     let charge = self.assembly.whole(self.link.account());
                     if let Some(mut reply) = self.long_work.run(text.len(), || protocol.message(&text)) {
-                        // Begun at once, so that a client's requests take effect in the order it sent them.
+                        // Started at once, so that a client's requests take effect in the order in which it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
                             Some(reply) => self.link.push(|out| out.extend_from_slice(&reply)),
                             None if charge.bytes() == 0 => flights.push(reply),
@@ -469,7 +470,7 @@ impl Client {
                     return Some(End::Ours(code::TEXT_ONLY, "send one JSON-RPC message per text frame".into()));
                 }
                 Ok(Message::Close(_)) => {
-                    // The next read is what makes tungstenite say its answer.
+                    // The next read makes tungstenite write its response.
                     let _ = self.read();
                     return Some(End::Theirs);
                 }
@@ -479,7 +480,7 @@ impl Client {
                 }
                 Ok(Message::Frame(_)) => self.missed = 0,
                 Err(WsError::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    // It may have more to say, and goes on in its next turn.
+                    // There may be more to read, which continues in the next turn.
                     self.more = self.left == 0;
                     return None;
                 }
@@ -499,7 +500,7 @@ impl Client {
         outcome
     }
 
-    /// Says goodbye, waits for the other end's, and hangs up. Takes [`CLOSING`] at most.
+    /// Sends Close, waits for that of the other end, and closes the connection. Takes [`CLOSING`] at most.
     async fn end(mut self, end: End) {
         let mut wait_for_theirs = false;
         match end {
@@ -541,7 +542,7 @@ impl Client {
                     }
                 }
             }
-            // Hanging up over unread bytes would reset the connection and might swallow what we said last.
+            // Closing over unread bytes would reset the connection and might discard the last frames.
             self.link.close_write().await;
             let mut sink = [0; 1024];
             loop {
@@ -566,19 +567,19 @@ impl Client {
         reason.truncate(reason.floor_char_boundary(123));
         let mut tap = Tap { link: &self.link, said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
-        // Its buffer takes everything; an error only says that the other end closed before.
+        // The buffer accepts everything; an error only means that the other end closed before.
         let _ = self.context.close(&mut tap, Some(frame));
         let said = tap.said;
         self.link.push(|out| out.extend_from_slice(&said));
     }
 }
 
-/// From where a client that is closed comes back; empty if it follows nothing.
+/// Returns the cursor at which a client resumes after its connection is closed; empty if it follows nothing.
 fn come_back(protocol: &impl SocketProtocol) -> String {
     protocol.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
-/// Returns the end that a failure to read means.
+/// Returns the end that an error of a read implies.
 fn ended(error: WsError) -> End {
     match error {
         WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,

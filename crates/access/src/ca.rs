@@ -15,7 +15,7 @@ use plexus_router::{Core, Problem};
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
-        // The certificate that a phone has to trust; every TLS handshake shows it.
+        // The certificate that a phone has to trust; every TLS handshake contains it.
         route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's private CA, if it has one", certificate)
             .text(200, &["application/x-x509-ca-cert"]),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", profile)
@@ -25,7 +25,7 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-/// Serves the CA's certificate. It is public: every TLS handshake shows it.
+/// Serves the CA's certificate. It is public: every TLS handshake contains it.
 async fn certificate(state: Core, _: Call) -> RouteResult {
     file(&state, CA_CERT, "application/x-x509-ca-cert").await
 }
@@ -35,14 +35,14 @@ async fn profile(state: Core, _: Call) -> RouteResult {
     file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
 }
 
-/// The page that explains how a phone comes to trust the certificate; `plexus phone` shows its address. It has no scripts and nothing of this
-/// gateway.
+/// The page that explains how to make a phone trust the certificate; `plexus phone` prints its address. It has no scripts and no data of
+/// this gateway.
 const GUIDE: &str = include_str!("ca/guide.html");
 /// The policy of [`GUIDE`]: nothing but its own style.
 const GUIDE_CSP: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Serves the page that leads a phone to the certificate.
+/// Serves the page with the instructions for the certificate.
 async fn guide(state: Core, _: Call) -> RouteResult {
     // Without a CA there is nothing to install.
     file(&state, CA_CERT, "text/html; charset=utf-8").await?;

@@ -33,9 +33,9 @@ use plexus_router::{Core, Problem, cookies};
 
 /// Default lifetime of a link to a session, in hours.
 const SHARE_HOURS: u64 = 24;
-/// Longest device name made from a session's title, in characters.
+/// Maximum length of a device name made from a session's title, in characters.
 const TITLE_CHARS: usize = 48;
-/// Smallest side of a QR code, in pixels; the image scales.
+/// Minimum width and height of a QR code, in pixels; the image scales.
 const QR_SIDE: u32 = 240;
 /// Default lifetime of a one-time code, in seconds.
 const CODE_SECONDS: u64 = 60;
@@ -102,7 +102,7 @@ fn identity(device: &Device) -> Identity {
     }
 }
 
-/// The name of the gateway's machine.
+/// Returns the name of the gateway's machine.
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -141,7 +141,7 @@ async fn devices(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit).into() })
 }
 
-/// Checks that a new device could allow no more than the one that enrols it.
+/// Checks that a new device's grant does not exceed that of the enrolling device.
 fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
     let acts = [Scope::Approve, Scope::Admin, Scope::Type].into_iter().any(|scope| grant.has(scope));
     if !acts {
@@ -165,7 +165,7 @@ fn without_token(device: &Device) -> NewToken {
     NewToken { device: identity(device), created_at: device.created_at, token: None, csrf: None }
 }
 
-/// The response with a new device's token; for a browser the token is a cookie that scripts cannot read.
+/// Returns the response with a new device's token; for a browser the token is a cookie that scripts cannot read.
 fn welcome(device: &Device, token: &str) -> RouteResult {
     let Some(origin) = &device.origin else {
         return json(StatusCode::OK, &NewToken { token: Some(token.to_owned()), ..without_token(device) });
@@ -175,7 +175,7 @@ fn welcome(device: &Device, token: &str) -> RouteResult {
     Ok(response)
 }
 
-/// The response for a new browser. If it was a device before, its cookie is replaced and the old device removed.
+/// Returns the response for a new browser. If it was a device before, its cookie is replaced and the old device removed.
 async fn welcome_browser(
     state: &Core,
     call: &Call,
@@ -191,7 +191,7 @@ async fn welcome_browser(
     welcome(&device, token)
 }
 
-/// The response for a browser that is this device already.
+/// Returns the response for a browser that is this device already.
 fn again(device: &Device, csrf: &str) -> RouteResult {
     json(StatusCode::OK, &NewToken { csrf: Some(csrf.to_owned()), ..without_token(device) })
 }
@@ -273,7 +273,7 @@ async fn sign_in(state: Core, call: Call) -> RouteResult {
 
 // === pairing by a short code ===
 
-/// A QR code as SVG.
+/// Returns a QR code as SVG.
 fn qr(text: &str) -> Result<String, Problem> {
     let code = qrcode::QrCode::new(text).map_err(|error| {
         tracing::error!(%error, "a link is too long for a QR code");

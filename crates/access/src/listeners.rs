@@ -1,5 +1,5 @@
 //! The access of other machines to the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
-//! (`plexus phone`), or a proxy on this machine. What was added is remembered in the state folder and is there after a restart.
+//! (`plexus phone`), or a proxy on this machine. Additions are stored in the state folder and restored after a restart.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,7 +24,7 @@ use plexus_router::{
     bind, parse_origin, serve_tls,
 };
 
-/// The file in the state folder with what was added.
+/// The file in the state folder with the additions.
 const LISTENERS_FILE: &str = "listeners.json";
 
 /// The routes of listeners.
@@ -68,13 +68,13 @@ pub struct CertificateFiles {
     pub ca: Option<PathBuf>,
 }
 
-/// Tells the owner's programs where the gateway is reached now: the address of the TLS listener, and the origin of links.
+/// Reports to the owner's programs where the gateway is reachable: the address of the TLS listener, and the origin of links.
 pub type AnnounceAccess = Box<dyn Fn(Option<SocketAddr>, Option<String>) + Send + Sync>;
 
 /// The reason why a listener was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
-    /// The address cannot be listened on.
+    /// The listener cannot be bound to the address.
     #[error("cannot listen on {address}: {error}; choose another address, or stop the program that uses it")]
     Bind {
         /// The address.
@@ -82,16 +82,16 @@ pub enum ListenerError {
         /// The system's error.
         error: io::Error,
     },
-    /// There is no certificate to serve with.
+    /// There is no certificate for the listener.
     #[error(transparent)]
     Certificate(#[from] TlsError),
-    /// The configuration has one.
+    /// The configuration defines the listener or proxy.
     #[error("the configuration has {what}, which only an edit of the file and a restart can change")]
     Configured {
         /// The existing listener.
         what: &'static str,
     },
-    /// The addition cannot be remembered.
+    /// The addition cannot be stored.
     #[error("{}: {error}", .path.display())]
     File {
         /// The file.
@@ -128,13 +128,13 @@ struct AddedAccess {
 struct TlsListener {
     address: SocketAddr,
     names: Vec<String>,
-    /// Until it is served.
+    /// The socket and certificate, until the listener is served.
     bound: Option<(TcpListener, Tls)>,
-    /// Ends it, and is done once it has ended.
+    /// The signal to stop serving, and the task.
     serving: Option<(watch::Sender<bool>, JoinHandle<()>)>,
 }
 
-/// The names that the certificate serves.
+/// Returns the names that the certificate covers.
 fn names(files: &CertificateFiles, tls: &Tls) -> Vec<String> {
     let authority = files.ca.as_deref().and_then(Authority::read);
     authority.map_or_else(|| tls.names(), |authority| authority.names)
@@ -155,7 +155,7 @@ impl TlsListener {
         Authority::origins(&self.names, self.address.port())
     }
 
-    /// Begins to serve. It ends with the gateway, or when it is removed.
+    /// Begins to serve. Serving ends with the gateway, or when the listener is removed.
     fn serve(&mut self, service: &TlsService, addresses: &Arc<PublicAddresses>) {
         let Some((listener, tls)) = self.bound.take() else { return };
         let (end, ended) = watch::channel(false);
@@ -166,7 +166,7 @@ impl TlsListener {
         self.serving = Some((end, serving));
     }
 
-    /// Ends it: connections are told, and cut if they do not end in time.
+    /// Ends the listener: connections get a signal, and are closed if they do not end in time.
     async fn end(self) {
         if let Some((end, serving)) = self.serving {
             let _ = end.send(true);
@@ -246,7 +246,7 @@ impl Listeners {
         let listeners = Self {
             shared: Arc::new(ListenersShared { home, files, configured, hosts, addresses, announce, changing }),
         };
-        // Nobody else has it yet.
+        // Nothing else uses the lock yet.
         if let Ok(state) = listeners.shared.changing.try_lock() {
             listeners.apply(&state);
         }
@@ -263,14 +263,14 @@ impl Listeners {
         state.service = Some(service);
     }
 
-    /// Nothing more is accepted, and connections are told to end.
+    /// Stops accepting, and signals connections to end.
     pub async fn stop(&self) {
         if let Some((end, _)) = self.shared.changing.lock().await.tls.as_ref().and_then(|tls| tls.serving.as_ref()) {
             let _ = end.send(true);
         }
     }
 
-    /// Ends what is served; returns once it has ended.
+    /// Ends the listeners; returns once they have ended.
     pub async fn shut_down(&self) {
         let tls = {
             let mut state = self.shared.changing.lock().await;
@@ -283,12 +283,12 @@ impl Listeners {
         }
     }
 
-    /// The address of the TLS listener.
+    /// Returns the address of the TLS listener.
     pub async fn tls_address(&self) -> Option<SocketAddr> {
         self.shared.changing.lock().await.tls.as_ref().map(|tls| tls.address)
     }
 
-    /// Makes the names, proxies and links those of the current listeners.
+    /// Updates the names, proxies and links from the current listeners.
     fn apply(&self, state: &ListenersState) {
         let ListenersShared { configured, hosts, addresses, announce, .. } = &*self.shared;
         let origins = state.tls.as_ref().map(TlsListener::origins).unwrap_or_default();
@@ -305,21 +305,21 @@ impl Listeners {
         announce(state.tls.as_ref().map(|tls| tls.address), url);
     }
 
-    /// Remembers what was added.
+    /// Stores the additions.
     fn remember(&self, added: &AddedAccess) -> Result<(), ListenerError> {
         let path = self.shared.home.join(LISTENERS_FILE);
         write_private(&path, &serde_json::to_vec_pretty(added).unwrap_or_default())
             .map_err(|error| ListenerError::File { path: path.clone(), error })
     }
 
-    /// Adds a TLS listener at this address, or moves the one that was added. It is there when this returns.
+    /// Adds a TLS listener at this address, or moves the added one. It is served when this returns.
     async fn add_tls(&self, address: SocketAddr) -> Result<(), ListenerError> {
         if self.shared.configured.tls.is_some() {
             return Err(ListenerError::Configured { what: "a [tls] section" });
         }
         let mut state = self.shared.changing.lock().await;
         if let Some(tls) = state.tls.as_mut().filter(|tls| tls.address == address) {
-            // Its certificate is read again by itself when it changes; its names are those of the certificate as it is now.
+            // The listener reads its certificate again when it changes; its names are those of the current certificate.
             tls.names = names(&self.shared.files, &Tls::open(&self.shared.files.cert, &self.shared.files.key)?);
             self.apply(&state);
             return Ok(());
@@ -339,7 +339,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Removes the TLS listener that was added, if there is one. Its connections end by themselves, or are cut soon: the answer may go
+    /// Removes the added TLS listener, if there is one. Its connections end by themselves, or are closed soon: the response may be sent
     /// through one of them.
     async fn remove_tls(&self) -> Result<bool, ListenerError> {
         let mut state = self.shared.changing.lock().await;
@@ -357,7 +357,7 @@ impl Listeners {
         Ok(true)
     }
 
-    /// Accepts what a proxy on this machine forwards under `url`, or no longer. Whether anything changed.
+    /// Accepts requests that a proxy on this machine forwards under `url`, or stops accepting them. Returns whether anything changed.
     async fn set_proxy(&self, url: Option<String>) -> Result<bool, ListenerError> {
         if url.is_some() && self.shared.configured.public_url.is_some() {
             return Err(ListenerError::Configured { what: "a `public_url`" });
@@ -385,7 +385,7 @@ impl Listeners {
     }
 }
 
-/// A file that cannot be read or understood counts as absent, which is logged.
+/// Reads the file of additions. A file that cannot be read or parsed counts as absent, which is logged.
 fn read_added(path: &Path) -> AddedAccess {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

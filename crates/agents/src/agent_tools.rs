@@ -1,4 +1,4 @@
-//! An agent's MCP servers and skills, as the UI protocol's `mcp.list` and `skills.list` report them.
+//! An agent's MCP servers and skills, in the form of the UI protocol's `mcp.list` and `skills.list`.
 //!
 //! The responses consist of the agent's text, bounded in number and length.
 
@@ -20,11 +20,11 @@ use plexus_router::routes::{GET, NOTHING, PROMPTS, route};
 use plexus_router::{Core, Problem};
 use plexus_sessions::SessionError;
 
-/// Most servers, skills or errors in one response; `truncated` says that there are more.
+/// Maximum number of servers, skills or errors in one response; `truncated` is set if there are more.
 const ITEMS_MAX: usize = 500;
-/// Longest text of one member, in characters; a longer one is cut.
+/// Maximum length of the text of one member, in characters; a longer one is cut.
 const TEXT_MAX: usize = 2000;
-/// Time for the agent to answer.
+/// Maximum time for the agent to respond.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 const MCP_SCOPE: Parameter =
@@ -43,12 +43,12 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-/// Text, cut to [`TEXT_MAX`]; `None` if empty.
+/// Returns text, cut to [`TEXT_MAX`]; `None` if it is empty.
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(|text| text.chars().take(TEXT_MAX).collect())
 }
 
-/// A value of an enum, or its default if the word is unknown.
+/// Returns a value of an enum, or its default if the word is unknown.
 fn word<T: DeserializeOwned + Default>(value: &Value) -> T {
     T::deserialize(value).unwrap_or_default()
 }
@@ -80,7 +80,7 @@ fn skill(value: &Value) -> Option<Skill> {
     })
 }
 
-/// At most [`ITEMS_MAX`] items of a list, and whether there are more.
+/// Returns at most [`ITEMS_MAX`] items of a list, and whether there are more.
 fn some<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> (Vec<T>, bool) {
     let all = value.as_array().map_or(&[][..], Vec::as_slice);
     (all.iter().take(ITEMS_MAX).filter_map(read).collect(), all.len() > ITEMS_MAX)
@@ -118,7 +118,7 @@ async fn skills(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &skills_of(&response))
 }
 
-/// Asks the session's runtime, if it has the capability.
+/// Calls a method of the session's runtime, if the runtime has the capability.
 async fn ask(
     state: &Core,
     session: &SessionInfo,

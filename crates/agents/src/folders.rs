@@ -1,5 +1,5 @@
-//! `GET /v1/folders` and `GET /v1/folders/files`: where a session can work, and which files are there. Folders that sessions used are for
-//! whoever may prompt; the folders of the machine and their files for administrators.
+//! `GET /v1/folders` and `GET /v1/folders/files`: folders in which a session can work, and their files. Recently used folders are listed
+//! for devices that may prompt; the folders of the machine and their files for administrators.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -21,17 +21,17 @@ use plexus_router::reply::{RouteResult, bad_query, gateway, json, parameter};
 use plexus_router::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
 use plexus_router::{Core, Problem};
 
-/// Most folders returned; `more` says that there are others.
+/// Maximum number of folders in a response; `more` is set if there are others.
 const FOLDERS_MAX: usize = 500;
-/// Most entries of a folder that are read; `more` says that it has others.
+/// Maximum number of entries of a folder that are read; `more` is set if there are others.
 const ENTRIES_MAX: usize = 20_000;
-/// Most folders returned that sessions used.
+/// Maximum number of recently used folders in a response.
 const RECENT_MAX: usize = 20;
-/// Most folders looked for, of those that sessions used: some may be gone.
+/// Maximum number of recently used folders that are checked: some may no longer exist.
 const RECENT_SOUGHT: usize = 40;
-/// Time for the disk to answer; then the call fails with `folder_slow`.
+/// Maximum time for the disk to respond; after it the call fails with `folder_slow`.
 const DISK_WAIT: Duration = Duration::from_secs(5);
-/// Reads at once: a disk that hangs holds this many threads, and further calls fail with `folder_slow`.
+/// Maximum number of concurrent reads: a disk that hangs blocks this many threads, and further calls fail with `folder_slow`.
 const READS: usize = 4;
 
 static READING: Semaphore = Semaphore::const_new(READS);
@@ -102,7 +102,7 @@ async fn list(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &found?)
 }
 
-/// Lists the files of a folder where a session may begin, for prompts that name them.
+/// Lists the files of a folder in which a session may be opened, for prompts that name them.
 async fn folder_files(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
@@ -122,7 +122,7 @@ fn slow() -> Problem {
     Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
 }
 
-/// The reason why a folder cannot be read.
+/// Returns the reason why a folder cannot be read.
 fn unreadable(folder: &Path, error: &std::io::Error) -> Problem {
     let shown = folder.display();
     match error.kind() {
@@ -136,7 +136,7 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Problem {
     }
 }
 
-/// The folder that a person named: absolute, or below the home folder; `.` and `..` are taken out.
+/// Returns the folder that a user named: absolute, or below the home folder; `.` and `..` are resolved.
 fn folder_of(text: &str, home: &Path) -> Result<PathBuf, Problem> {
     let named = match text.strip_prefix('~') {
         Some("") => home.to_owned(),
@@ -157,7 +157,7 @@ fn folder_of(text: &str, home: &Path) -> Result<PathBuf, Problem> {
     Ok(clean)
 }
 
-/// The folders in a folder whose names begin with `prefix`, by name, and whether there are more.
+/// Returns the folders in a folder whose names begin with `prefix`, by name, and whether there are more.
 fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem> {
     let entries = std::fs::read_dir(under).map_err(|error| unreadable(under, &error))?;
     let wanted = prefix.to_lowercase();

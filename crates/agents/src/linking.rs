@@ -1,4 +1,4 @@
-//! `GET /v1/link` and `POST /v1/link/{agent}`: what `plexus link` does, for the page. The program passes it in.
+//! `GET /v1/link` and `POST /v1/link/{agent}`: the function of `plexus link` for the page. The program passes it in.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use plexus_router::{Core, Problem};
 pub struct LinkingState {
     /// The kernel.
     pub core: Core,
-    /// The work of `plexus link`, for the page.
+    /// The implementation of `plexus link`.
     pub linking: Linking,
 }
 
@@ -43,27 +43,27 @@ pub fn terminals_heard_at(runtimes: &[Arc<RuntimeInfo>], id: &RuntimeId) -> Opti
 /// The reason why nothing was changed.
 #[derive(Debug)]
 pub enum LinkRefusal {
-    /// There is no such agent.
+    /// The agent does not exist.
     NoAgent,
-    /// The changes differ from those that were shown.
+    /// The changes differ from those that the client displayed.
     Changed,
-    /// The change cannot be made; with the problem, the reason and the fix.
+    /// The change cannot be made. Contains the problem, the reason and the fix.
     Refused(String),
 }
 
 type List = dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Result<Vec<AgentLink>, String>> + Send + Sync;
 type Change = dyn Fn(String, LinkChange) -> BoxFuture<'static, Result<(), LinkRefusal>> + Send + Sync;
 
-/// `plexus link`, passed in by the program, since the router may not import what edits settings.
+/// The implementation of `plexus link`, passed in by the program, since the router may not import the code that edits settings.
 #[derive(Clone, Default)]
 pub struct Linking {
     does: Option<(Arc<List>, Arc<Change>)>,
-    /// One at a time: agents' programs are started to read their versions, and their files are edited.
+    /// Held during a call: it starts agents' programs to read their versions, and edits their files.
     busy: Arc<Mutex<()>>,
 }
 
 impl Linking {
-    /// `list` says of each agent whether it is linked and what can be done, `change` does it.
+    /// `list` returns for each agent whether it is linked and which changes are possible; `change` makes them.
     pub fn new(list: Arc<List>, change: Arc<Change>) -> Self {
         Self { does: Some((list, change)), busy: Arc::default() }
     }

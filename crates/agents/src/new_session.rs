@@ -1,6 +1,6 @@
-//! `POST /v1/sessions`: a session of a runtime that is there, or of an agent that is started for it.
+//! `POST /v1/sessions`: a session of an existing runtime, or of an agent that is started for it.
 //!
-//! A start that fails, or whose client leaves before the session is open, leaves nothing: no runtime, no name taken, and no git
+//! If the start fails, or the client disconnects before the session is open, nothing remains: no runtime, no name in use, and no git
 //! worktree.
 
 use std::collections::VecDeque;
@@ -29,13 +29,15 @@ use plexus_router::routes::{JSON, POST, PROMPTS, route};
 use plexus_router::{Core, Problem};
 use plexus_sessions::{Directory, FirstSettings, OpenSession, SessionError, Worktrees};
 
-/// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
+/// Maximum time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again
+/// and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
-/// Time between two looks at a starting agent, should a notice of its state be missed.
+/// Time between two checks of a starting agent, in case a notification of its state is missed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Keys that are remembered; a new one replaces the oldest, and a repeated request with that one then opens another session.
+/// Maximum number of keys that are remembered; a new one replaces the oldest, and a repeated request with that one then opens another
+/// session.
 const KEYS_KEPT: usize = 256;
-/// Starts tried if the runtime is removed meanwhile, by whoever started it.
+/// Maximum number of starts if the caller that started the runtime removes it meanwhile.
 const TRIES: usize = 2;
 
 const SESSION_KEY: Parameter = Parameter::idempotency_key(
@@ -73,13 +75,13 @@ pub struct OpenedSessions {
 struct OpenedOnce {
     device: DeviceId,
     key: String,
-    /// Of the request's body.
+    /// Digest of the request's body.
     digest: [u8; 32],
     session: Arc<OnceCell<SessionId>>,
 }
 
 impl OpenedSessions {
-    /// The session of a key: empty until it is open, and again if that fails.
+    /// Returns the session of a key: empty until it is open, and again if that fails.
     fn session(&self, device: &DeviceId, key: String, body: &[u8]) -> Result<Arc<OnceCell<SessionId>>, SessionError> {
         let digest: [u8; 32] = Sha256::digest(body).into();
         let mut kept = self.kept.lock();
@@ -176,7 +178,7 @@ async fn open_once(
     }
 }
 
-/// A runtime that was started for a session which is not open yet: removed with this value, unless it is kept.
+/// A runtime that was started for a session which is not open yet: removed when dropped, unless it is kept.
 struct StartedRuntime {
     directory: Directory,
     permit: Permit<Admin>,
@@ -189,13 +191,13 @@ impl StartedRuntime {
         self.kept = true;
     }
 
-    /// Removes the runtime; the problem, with what its program said.
+    /// Removes the runtime; returns the problem, with the output of its program.
     async fn remove(mut self, mut problem: Problem) -> Problem {
         self.kept = true;
         if problem.more.stderr.is_none() {
             problem.more.stderr = self.directory.runtime(&self.id).and_then(|info| words_of(&info));
         }
-        // Spawned, so that it goes on if the client leaves.
+        // Spawned, so that it continues if the client disconnects.
         let _ = tokio::spawn(removed(self.directory.clone(), self.permit.clone(), self.id.clone())).await;
         problem
     }
@@ -206,14 +208,14 @@ impl Drop for StartedRuntime {
         if self.kept {
             return;
         }
-        // The client left.
+        // The client disconnected.
         if let Ok(tokio) = tokio::runtime::Handle::try_current() {
             tokio.spawn(removed(self.directory.clone(), self.permit.clone(), self.id.clone()));
         }
     }
 }
 
-/// Removes a runtime, unless somebody else has opened a session in it.
+/// Removes a runtime, unless another caller has opened a session in it.
 async fn removed(directory: Directory, permit: Permit<Admin>, id: RuntimeId) {
     if directory.sessions().iter().any(|session| session.runtime_id == id) {
         return;
@@ -223,13 +225,13 @@ async fn removed(directory: Directory, permit: Permit<Admin>, id: RuntimeId) {
     }
 }
 
-/// The end of what a runtime's program wrote to stderr.
+/// Returns the end of the text that a runtime's program wrote to stderr.
 fn words_of(info: &RuntimeInfo) -> Option<String> {
     let words = info.stderr_tail.trim();
     (!words.is_empty()).then(|| words.to_owned())
 }
 
-/// A runtime of the agent that is ready: the one that runs already, else a new one.
+/// Returns a ready runtime of the agent: the one that runs already, else a new one.
 async fn ready_agent(
     state: &NewSessionsState,
     call: &Call,
@@ -251,14 +253,14 @@ async fn ready_agent(
         match (ready(state, &id).await, started) {
             (Ok(()), started) => return Ok((id, started)),
             (Err(problem), Some(started)) => return Err(started.remove(problem).await),
-            // Whoever started it gave up and removed it.
+            // The caller that started it gave up and removed it.
             (Err(_), None) if tries > 0 && state.core.directory.runtime(&id).is_none() => {}
             (Err(problem), None) => return Err(problem),
         }
     }
 }
 
-/// The runtime that runs the agent already, a ready one first. One process of these dialects serves any number of sessions.
+/// Returns the runtime that runs the agent already, preferably a ready one. One process of these dialects serves any number of sessions.
 fn there(state: &NewSessionsState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> Option<Arc<RuntimeInfo>> {
     if !matches!(spec.dialect.as_str(), "acp" | "codex") {
         return None;
@@ -273,7 +275,7 @@ fn there(state: &NewSessionsState, caller: &Caller, spec: &RuntimeSpec, named: b
     all.min_by_key(|info| (info.state != RuntimeState::Ready, info.runtime_id != spec.id))
 }
 
-/// Starts the agent: under the name of one that has ended, if it is the same agent, else under a free one.
+/// Starts the agent: under the name of an ended runtime, if it is the same agent, else under a free one.
 async fn begin(
     state: &NewSessionsState,
     call: &Call,
@@ -291,7 +293,7 @@ async fn begin(
         None if named => {}
         None => spec.id = free_name(&state.core, spec.id),
     }
-    // One that had ended before is not removed if it fails again: its sessions are still read.
+    // A runtime that had ended before is not removed if it fails again: its sessions can still be read.
     let is_new = before.is_none();
     let id = state.core.directory.start_runtime(&permit, spec).await?.runtime_id.clone();
     let started = StartedRuntime { directory: state.core.directory.clone(), permit, id: id.clone(), kept: !is_new };

@@ -1,5 +1,5 @@
-//! Conversations stored by a runtime that can be resumed, page by page. Titles and folders are the agent's text, shown only to
-//! devices that may see all sessions of the runtime, so not to a link to one session.
+//! Conversations stored by a runtime that can be resumed, page by page. Titles and folders are the agent's text, sent only to devices
+//! that may see all sessions of the runtime, so not to a link to one session.
 
 use http::StatusCode;
 

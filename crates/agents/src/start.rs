@@ -44,7 +44,7 @@ pub type Presets = Arc<dyn Fn(&str, &PresetChanges) -> Result<RuntimeSpec, Strin
 /// Looks for the program of every preset; passed in as well. Reads the disk.
 pub type FindAgents = Arc<dyn Fn() -> Vec<KnownAgent> + Send + Sync>;
 
-/// Most names tried for a runtime without one: `gemini`, `gemini-2` …
+/// Maximum number of names tried for a runtime without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
 
 /// The state of agents.
@@ -54,7 +54,7 @@ pub struct AgentsState {
     pub core: Core,
     /// Presets.
     pub presets: Presets,
-    /// The agents that presets are for.
+    /// The function that finds the agents of the presets.
     pub find: FindAgents,
 }
 
@@ -92,7 +92,7 @@ async fn start_runtime(state: AgentsState, call: Call) -> RouteResult {
     created(&format!("/v1/runtimes/{}", runtime.runtime_id), &*runtime)
 }
 
-/// The settings of the runtime that is wanted; its name may be taken.
+/// Returns the settings of the requested runtime; its name may be in use.
 pub(crate) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
     if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
         return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
@@ -165,14 +165,15 @@ fn spec_of(
     Ok(RuntimeSpec { env: changes.env, ..RuntimeSpec::new(id, &dialect, connect, cwd) })
 }
 
-/// The name, or the first free one of `NAME-2` …
+/// Returns the name, or the first free one of `NAME-2` …
 pub(crate) fn free_name(core: &Core, id: RuntimeId) -> RuntimeId {
     let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
     let mut free = std::iter::once(id.clone()).chain(others).filter(|name| core.directory.runtime(name).is_none());
     free.next().unwrap_or(id)
 }
 
-/// Returns whether the runtime runs this agent: the same program, wherever it was found, with the same arguments, or the same endpoint.
+/// Returns whether the runtime runs this agent: the same program, regardless of its folder, with the same arguments, or the same
+/// endpoint.
 pub(crate) fn runs(runtime: &RuntimeInfo, dialect: &str, connect: &Connect) -> bool {
     let same = match (&runtime.connect, connect) {
         (Connect::Command(one), Connect::Command(other)) => {

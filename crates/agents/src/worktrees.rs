@@ -63,7 +63,7 @@ async fn remove(state: WorktreesState, call: Call) -> RouteResult {
     no_content()
 }
 
-/// The sessions that work in a folder or below it.
+/// Returns the sessions that work in a folder or below it.
 fn sessions_in(core: &Core, path: &Path) -> Vec<SessionId> {
     let works = |session: &plexus_protocol::SessionInfo| {
         !session.archived && session.state != SessionState::Exited && Path::new(&session.cwd).starts_with(path)

@@ -41,16 +41,16 @@ pub fn routes() -> Vec<Route<DoctorState>> {
 /// Runs the checks, given the current runtimes.
 type Look = Arc<dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
 
-/// The checks, passed in by the program, since the router may not import what they check. Empty without them.
+/// The checks, passed in by the program, since the router may not import the code that they check. Empty without them.
 #[derive(Clone, Default)]
 pub struct Doctor {
     look: Option<Look>,
-    /// One round at a time, since the checks start programs to read their version.
+    /// Held during a round of checks: they start programs to read their versions, so there is one round at a time.
     busy: Arc<Mutex<()>>,
 }
 
 impl Doctor {
-    /// Checks that run `look`.
+    /// Makes checks that run `look`.
     pub fn new(look: impl Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync + 'static) -> Self {
         Self { look: Some(Arc::new(look)), busy: Arc::default() }
     }
@@ -70,10 +70,10 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
-/// An account counts as near its limit from this percentage on.
+/// Percentage of its limit from which on an account counts as nearly full.
 const NEAR_PERCENT: usize = 80;
 
-/// The check of an account near its memory limit.
+/// Returns the check of an account near its memory limit.
 fn near(account: Near) -> Check {
     let Near { class, name, used, limit } = account;
     let whose = if name.is_empty() { String::new() } else { format!(" {name}") };
@@ -90,7 +90,7 @@ fn near(account: Near) -> Check {
     }
 }
 
-/// The check of the wall clock.
+/// Returns the check of the wall clock.
 fn clock(doubt: Option<ClockDoubt>) -> Check {
     let name = "clock".into();
     let Some(ClockDoubt { noticed_at, step_ms, .. }) = doubt else {

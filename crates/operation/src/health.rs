@@ -17,7 +17,7 @@ use plexus_router::routes::{GET, NOTHING, WATCH, route};
 use plexus_router::{Core, Problem};
 use plexus_sessions::{CommitEntry, Filter, SessionError};
 
-/// Time for the log to accept a write in the readiness check.
+/// Maximum time for the log to accept a write in the readiness check.
 const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// The state of health checks.
@@ -39,7 +39,7 @@ const CHALLENGE: Parameter = Parameter::query(
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<HealthState>> {
     vec![
-        // For supervisors and load balancers: only whether the gateway runs.
+        // For supervisors and load balancers: reports only that the gateway runs.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway is running; with a challenge, the proof of its identity", healthz)
             .text(200, &["text/plain"]).with(&[&CHALLENGE]),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written", readyz)
@@ -62,8 +62,8 @@ async fn healthz(state: HealthState, call: Call) -> RouteResult {
     Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
-/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says
-/// nothing else, since it is for everybody.
+/// Sends the log's writer an empty commit, which proves that the writer runs and that the store accepts a transaction. The response
+/// contains nothing else, since it is public.
 async fn readyz(state: HealthState, _: Call) -> RouteResult {
     let log = state.core.directory.log();
     let origin = Arc::new(Origin {
@@ -89,7 +89,7 @@ async fn metrics_text(state: HealthState, call: Call) -> RouteResult {
     Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
 }
 
-/// Gauges of the current state.
+/// Returns gauges of the current state.
 fn standing(core: &Core) -> Standing {
     let (standing, all) = (Standing::default(), metrics());
     for word in RuntimeState::ALL.map(RuntimeState::as_str) {

@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/changes`: what changed in a session's folder.
+//! `/v1/sessions/{id}/changes`: the changes in a session's folder.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use plexus_router::{Core, Problem};
 use plexus_sessions::{ChangesError, ReviewComment, UndoRequest};
 use serde_json::json;
 
-/// Most comments of one review.
+/// Maximum number of comments of one review.
 const COMMENTS: usize = 200;
-/// Most bytes of all comments of one review.
+/// Maximum size of all comments of one review, in bytes.
 const COMMENTS_BYTES: usize = 64 << 10;
 
 const CHANGES_RUN: Parameter =
@@ -89,7 +89,7 @@ const fn of_workspace(error: &WorkspaceError) -> (StatusCode, &'static str) {
     }
 }
 
-/// The session of the path. A link shows a conversation to anybody who has it; the files of a folder are not part of that.
+/// Returns the session of the path. A link to a session grants access to its conversation, but not to the files of its folder.
 fn session<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let (session, permit) = session_of::<S>(state, call)?;
     if call.caller()?.device().kind == DeviceKind::Share {

@@ -1,5 +1,5 @@
-//! A session as a file: its events unchanged, or folded into a readable form. It is streamed slice by slice, and each slice is
-//! charged until the client has taken its last byte, so a client that does not read costs a few slices.
+//! A session as a file: its events unchanged, or folded into a readable form. It is streamed slice by slice, and each slice is charged
+//! until the client has read its last byte, so a client that does not read costs a few slices.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use plexus_router::{Core, Problem, wire};
 use plexus_sessions::{Export, Filter, Format, StartAfter};
 use plexus_store::ReadLimit;
 
-/// The events read at once.
+/// Limit of one read of events.
 const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
 /// The policy of an exported page: no scripts, no loading, no forms.
 const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -58,7 +58,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// The next piece. An error aborts the response, so that a client does not take a part for the whole.
+    /// Returns the next piece. An error aborts the response, so that a client does not mistake a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
@@ -67,15 +67,15 @@ impl Writing {
             return Ok(None);
         }
         let log = self.state.directory.log();
-        // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
+        // Charges the events and the output made of them. An event longer than a slice needs a larger charge and is read again.
         let mut asked = 2 * SLICE.bytes;
-        // Of the events that need more than an account can hold, one is folded at a time, and none beside an agent's line of that kind.
+        // Of the events that exceed an account, one is folded at a time, and none together with an agent's line of that size.
         let mut turn = None;
         let (page, room) = loop {
-            // What the fold holds is released only at the end: waiting for that room would never end.
+            // The charge for the fold is released only at the end: waiting for it would never end.
             let free = self.account.most().saturating_sub(self.held.bytes());
             let mut room = room(&self.state, &self.caller, &self.account, asked.min(free)).await?;
-            // After the room, which clients may hold for long: agents wait for this turn, too.
+            // Taken after the charge, which clients may hold for long: agents wait for this turn, too.
             if asked > self.account.most() && turn.is_none() {
                 let mut exempt = in_time(&self.state, &self.caller, self.state.ledger.exempt()).await?;
                 exempt.resize(asked);

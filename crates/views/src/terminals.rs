@@ -1,11 +1,11 @@
-//! Shared terminals (`plexus term`) for the page: which there are, and one of them over a WebSocket.
+//! Shared terminals (`plexus term`) for the page: their list, and one of them over a WebSocket.
 //!
-//! The gateway keeps nothing of them. Their holders outlive it, and the next gateway finds them in the same folder. What a slow client has
-//! not taken waits in the holder, which drops it for a snapshot beyond its bound.
+//! The gateway stores nothing about them. Their holders outlive it, and the next gateway finds them in the same folder. Output that a
+//! slow client has not read waits in the holder, which replaces it with a snapshot beyond its bound.
 //!
 //! Text frames carry JSON, binary frames the terminal's output: `snapshot` and one binary frame that draws it on an empty terminal, then
-//! binary frames as output comes; `snapshot` again when the size has changed or the client fell behind; `exited` or `gone` at the end. A
-//! client with the scope `type` sends `input`, and `size` to become the owner.
+//! binary frames as output arrives; `snapshot` again when the size has changed or the client fell behind; `exited` or `gone` at the end.
+//! A client with the scope `type` sends `input`, and `size` to become the owner.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -32,7 +32,7 @@ use plexus_router::{Core, Problem, ws};
 use plexus_sessions::check_effect;
 use std::path::PathBuf;
 
-/// Longest text of one `input`, in bytes; longer text is sent in several.
+/// Maximum length of the text of one `input`, in bytes; longer text is sent in several.
 const INPUT_MAX: usize = 64 << 10;
 
 /// The state of shared terminals.
@@ -50,7 +50,7 @@ pub fn routes() -> Vec<Route<TerminalsState>> {
     vec![
         route(GET, "/v1/terminals", WATCH, NOTHING, "Shared terminals; none for a device that is limited to some runtimes or sessions", list)
             .response::<Terminals>(200),
-        // Watching needs the scope `watch`; what is typed needs `type`.
+        // Watching needs the scope `watch`; input needs `type`.
         route(GET, "/v1/terminals/{id}/ws", WATCH, NOTHING, "A shared terminal over a WebSocket: its screen, then its output", ws)
             .empty(101).with(HANDSHAKE),
     ]
@@ -118,15 +118,15 @@ enum ToPage {
     Snapshot { size: TerminalSize, owner: bool, may_type: bool },
     /// The program ended; the connection ends.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// The terminal is gone; the connection ends.
+    /// The terminal no longer exists; the connection ends.
     Gone { why: String },
-    /// A message was not taken.
+    /// A message was not accepted.
     Refused { code: &'static str, detail: String },
 }
 
 impl ToPage {
     fn write(&self, out: &mut Vec<u8>) {
-        // Nothing here fails to be written.
+        // The serialization of these messages cannot fail.
         ws_text(out, &serde_json::to_vec(self).unwrap_or_default());
     }
 
@@ -151,16 +151,16 @@ enum FromPage {
     Size { rows: u16, cols: u16 },
 }
 
-/// A page that shows a terminal.
+/// A page that displays a terminal.
 struct TerminalSocket {
     reader: TerminalReader,
     writer: TerminalWriter,
-    /// The right to type, or the code and text with which it is refused.
+    /// The permit to type, or the code and text of the refusal.
     typing: Result<Permit<Type>, (&'static str, String)>,
     /// The charge for the message that is being read.
     charge: Charge,
     standing: Option<AttachmentStanding>,
-    /// The last message was sent.
+    /// `true` if the last message was sent.
     over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `GET /v1/usage`: what agents spent, added up by run, session, project, runtime or day.
+//! `GET /v1/usage`: the spending of agents, summed by run, session, project, runtime or day.
 
 use std::collections::HashMap;
 
@@ -18,17 +18,17 @@ use plexus_router::reply::{QueryParameters, RouteResult, bad_query, json, no_suc
 use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
 use plexus_router::{Core, Problem};
 
-/// Days in an answer without `from`.
+/// Default number of days in a response, without `from`.
 const DAYS: i64 = 30;
-/// Most days in an answer; a longer time is cut at its beginning.
+/// Maximum number of days in a response; a longer time is cut at its beginning.
 const DAYS_MAX: i64 = 3660;
 /// Default number of rows.
 const ROWS: usize = 1000;
-/// Most rows of an answer; a larger limit is cut to it.
+/// Maximum number of rows in a response; a larger limit is reduced to it.
 const ROWS_MAX: usize = 5000;
-/// Furthest a clock is from UTC, in minutes.
+/// Maximum distance of a clock from UTC, in minutes.
 const OFFSET_MAX: i64 = 14 * 60;
-/// A step of `utc_offset`, in minutes: no clock is between two of them, and sums are not kept by finer spans.
+/// Step of `utc_offset`, in minutes: no clock is between two steps, and sums are not stored by finer spans.
 const OFFSET_STEP: i64 = SPAN_MILLIS / 60_000;
 
 const USAGE_FROM: Parameter =
@@ -117,7 +117,7 @@ impl Wanted {
         Ok(Self { by, first, last, offset, limit: query.number("limit", ROWS)?.clamp(1, ROWS_MAX) })
     }
 
-    /// The beginning of a day.
+    /// Returns the beginning of a day.
     const fn begins(&self, day: i64) -> Timestamp {
         Timestamp::from_millis(day * DAY_MILLIS - self.offset * 60_000)
     }
@@ -127,14 +127,14 @@ fn days_of(day: Date) -> i64 {
     day.since((jiff::Unit::Day, date(1970, 1, 1))).map_or(0, |span| span.get_days().into())
 }
 
-/// A day as text; far days, which no query names, are the epoch.
+/// Returns a day as text; far days, which no query names, are the epoch.
 fn day_of(days: i64) -> String {
     let span = jiff::Span::new().try_days(days);
     let day = span.ok().and_then(|span| date(1970, 1, 1).checked_add(span).ok());
     day.unwrap_or(date(1970, 1, 1)).to_string()
 }
 
-/// The root of the project that a session works in; its folder, while the project is not known.
+/// Returns the root of the project that a session works in; its folder, while the project is not known.
 fn project_of(session: &SessionInfo) -> String {
     session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
 }
@@ -194,7 +194,7 @@ async fn set_ceilings(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &state.directory.ceilings().set(&permit, wanted, now).await?)
 }
 
-/// Adds up rows of sessions, and sorts them. `about`: a session's title and project.
+/// Sums rows of sessions, and sorts them. `about` returns a session's title and project.
 fn summed(
     by: UsageBy,
     found: impl Iterator<Item = SpendRow>,

@@ -21,7 +21,7 @@ use plexus_router::{Core, Problem};
 #[folder = "../../web/dist/"]
 struct Files;
 
-/// The content types by file extension; any other extension is a mistake of the build.
+/// The content types by file extension; any other extension is an error of the build.
 const TYPES: &[(&str, &str)] = &[
     (".html", "text/html; charset=utf-8"),
     (".js", "text/javascript; charset=utf-8"),
@@ -36,10 +36,10 @@ const TYPES: &[(&str, &str)] = &[
 /// The file served at `/`.
 const INDEX: &str = "index.html";
 
-/// The file in which the page shows what agents made in HTML. It is sent the text by the page.
+/// The file in which the page displays agents' HTML. The page sends it the text.
 const FRAME: &str = "frame.html";
-/// The policy of [`FRAME`]: scripts run in an origin of their own, without requests, windows and forms; WebRTC is beyond any policy. The
-/// page's `frame-src` keeps them from navigating the frame to another site.
+/// The policy of [`FRAME`]: scripts run in an origin of their own, without requests, windows and forms; no policy restricts WebRTC. The
+/// page's `frame-src` prevents them from navigating the frame to another site.
 const FRAME_CSP: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
      img-src data: blob:; media-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'self'";
@@ -54,7 +54,7 @@ pub fn routes() -> Vec<Route<Core>> {
     paths().map(file).collect()
 }
 
-/// The paths of all files that are served.
+/// Returns the paths of all files that are served.
 fn paths() -> impl Iterator<Item = Cow<'static, str>> {
     Files::iter().filter(|name| content_type(name).is_some()).map(|name| match &*name {
         INDEX => "/".into(),
@@ -106,7 +106,7 @@ async fn file(_: Core, call: Call) -> Result<Response, Problem> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
     if name == FRAME {
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_CSP));
-        // A link would have its host's name looked up before anybody presses it.
+        // Otherwise the host name of a link would be looked up before a user follows it.
         headers.insert(X_DNS_PREFETCH_CONTROL, HeaderValue::from_static("off"));
     }
     if varies {
@@ -132,7 +132,7 @@ fn etag_matches(headers: &HeaderMap, tag: &str) -> bool {
     lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
-/// The weight of a content coding in `Accept-Encoding`, in thousandths (RFC 9110, 12.5.3); `None` if it is not named.
+/// Returns the weight of a content coding in `Accept-Encoding`, in thousandths (RFC 9110, 12.5.3); `None` if it is not named.
 fn explicit_weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     let parts = lines.flat_map(|line| line.split(',')).map(|part| {
@@ -145,12 +145,12 @@ fn explicit_weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     parts.filter(|(name, _)| name.eq_ignore_ascii_case(coding)).map(|(_, weight)| weight).next()
 }
 
-/// The weight of a content coding, where `*` stands for those not named.
+/// Returns the weight of a content coding, where `*` stands for those not named.
 fn weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     explicit_weight(headers, coding).or_else(|| explicit_weight(headers, "*"))
 }
 
-/// A `qvalue` in thousandths; 0 if invalid.
+/// Returns a `qvalue` in thousandths; 0 if invalid.
 fn thousandths(value: &str) -> u16 {
     let (whole, rest) = value.split_once('.').unwrap_or((value, ""));
     let fits = rest.len() <= 3 && rest.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The newest frames of a fan, as they are written to every subscriber that is up to date.
+//! The newest frames of a fan, in the form that is written to every subscriber that is up to date.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use bytes::Bytes;
 use super::super::frames::{Encoder, Projection};
 use plexus_protocol::{Event, Position};
 
-/// Bytes that an envelope adds to a body, about: what a batch's buffer starts with.
+/// Approximate number of bytes that an envelope adds to a body: the initial capacity of a batch's buffer, per event.
 pub(super) const ENVELOPE: usize = 384;
 
 /// Consecutive events as finished frames.
 pub(super) struct Batch {
     /// The position before the first event.
     pub(super) after: Position,
-    /// The position of the end: everything between that the filter lets through is in it.
+    /// The position of the end: all events up to it that the filter accepts are in the batch.
     pub(super) last: Position,
     pub(super) bytes: Bytes,
     /// The end of each event's frames.
@@ -50,7 +50,7 @@ impl Batch {
 pub(super) struct Tail {
     /// The position from which a reader can follow the tail.
     pub(super) start: Position,
-    /// The pump has come this far.
+    /// The position up to which the pump has read.
     pub(super) end: Position,
     pub(super) bytes: usize,
     pub(super) batches: VecDeque<Batch>,
@@ -70,20 +70,20 @@ impl Tail {
     }
 }
 
-/// The addition of a gather to the tail, for the connections that have everything before it.
+/// The addition to the tail by one gather, for the connections that have everything before it.
 pub(super) struct Fresh {
-    /// Nothing of the tail lies between here …
+    /// The end of the previous batch; there are no frames between it and `after`.
     pub(super) since: Position,
-    /// … and here, where it begins.
+    /// The position after which the addition begins.
     pub(super) after: Position,
     /// The position of the end.
     pub(super) last: Position,
-    /// The batches: where each ends, and its bytes.
+    /// The batches: the end of each, and its bytes.
     pub(super) frames: Vec<(Position, Bytes)>,
     pub(super) bytes: usize,
 }
 
-/// The batches of a span (after, up to, first batch), each with the part of it that belongs to the span; empty parts left out.
+/// Returns the batches of a span (after, up to, first batch), each with the part of it that belongs to the span, without empty parts.
 pub(super) fn spanned(
     tail: &Tail,
     (after, upto, from): (Position, Position, usize),

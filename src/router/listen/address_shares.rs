@@ -1,4 +1,4 @@
-//! The share that each address has of the connections and requests over TLS.
+//! The share of the connections and requests over TLS that each address has.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) peer: SocketAddr,
-    /// `true` if its address has a share, as all have but trusted proxies.
+    /// `true` if the address has a share, as all have except trusted proxies.
     pub(super) shares: bool,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Addresses {
 pub(super) struct AddressSlot(Option<(Arc<Addresses>, IpAddr)>);
 
 impl Source {
-    /// Takes a slot, if the address has one left of its share.
+    /// Takes a slot, if the address's share has a free one.
     pub(super) fn enter(&self, addresses: &Arc<Addresses>, share: usize) -> Option<AddressSlot> {
         if !self.shares {
             return Some(AddressSlot(None));
@@ -53,7 +53,7 @@ impl Drop for AddressSlot {
     }
 }
 
-/// The address that counts: an IPv4 address, or a network of IPv6, as one household has.
+/// Returns the address to count: an IPv4 address, or an IPv6 network, as one household has.
 fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),

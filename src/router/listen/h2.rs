@@ -1,5 +1,5 @@
-//! HTTP/2, behind TLS only. A request comes to the same service as one of HTTP/1.1, its head put as HTTP/1.1 has it, so
-//! that there is one way through the guard; hyper writes the response.
+//! HTTP/2, behind TLS only. A request reaches the same service as one of HTTP/1.1, with its head in the form of HTTP/1.1, so that there
+//! is one way through the guard; hyper writes the response.
 
 use crate::stop::stopping;
 use std::pin::Pin;
@@ -23,30 +23,29 @@ use super::unauthenticated::UnauthenticatedConnection;
 use super::{ByteStream, ConnHandle, HEADERS, ListenApp, Slot};
 use crate::Problem;
 
-/// Streams of one connection at once; a client keeps further requests to itself until one ends.
+/// Maximum number of concurrent streams of one connection; a client delays further requests until one ends.
 const STREAMS: u32 = 64;
-/// Longest head of a request, in bytes, as RFC 9113 counts them; a longer one is answered 431.
+/// Maximum size of the head of a request, in bytes, as RFC 9113 counts them; a longer one gets the response 431.
 const HEAD: u32 = 16 << 10;
-/// Most bytes of a stream that wait to be read: also the part of a prompt that is on its way at once.
+/// Maximum number of unread bytes of a stream: also the part of a prompt that is in transit at once.
 const STREAM_WINDOW: u32 = 64 << 10;
-/// The same for all streams of a connection.
+/// Maximum number of unread bytes of all streams of a connection.
 const CONNECTION_WINDOW: u32 = 256 << 10;
-/// Bytes of a response that hyper asks for before one stream's client has taken some; a stream of events then waits at its
-/// cursor.
+/// Number of bytes of a response that hyper buffers before the stream's client reads some; a stream of events then waits at its cursor.
 const SEND: usize = 16 << 10;
-/// Streams that a client opened and took back before we came to them; with more the connection is ended (rapid reset).
+/// Maximum number of streams that a client opened and reset before they were handled; with more the connection is closed (rapid reset).
 const RESETS: usize = 20;
-/// Streams that we reset because of the client's mistakes; with more the connection is ended.
+/// Maximum number of streams that the gateway resets because of the client's errors; with more the connection is closed.
 const MISTAKES: usize = 128;
-/// Between pings, and how long an answer may take: a client that is gone is noticed after both.
+/// Time between pings, and maximum time for the response: a dead client is detected after both.
 const PING: Duration = Duration::from_secs(20);
-/// Time between two looks at an idle connection.
+/// Time between two checks of an idle connection.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Requests over HTTP/2 at once, all connections together; further ones wait.
+/// Maximum number of concurrent requests over HTTP/2 in all connections; further ones wait.
 const ALL_STREAMS: usize = 4096;
 
-/// The state that all connections by HTTP/2 share.
+/// The state that all HTTP/2 connections share.
 pub(super) struct Http2Shared {
     pub(super) limits: TlsLimits,
     streams: Arc<Semaphore>,
@@ -95,7 +94,7 @@ where
             ended = connection.as_mut() => break ended,
             () = stopping(&mut stop) => {
                 connection.as_mut().graceful_shutdown();
-                // Whoever accepted us cuts what takes too long.
+                // The code that accepted the connection closes it if it takes too long.
                 break connection.await;
             }
             () = tokio::time::sleep(LOOK.min(shared.limits.idle)) => {
@@ -115,7 +114,7 @@ where
     }
 }
 
-/// A stream that is open.
+/// Counts an open stream until it is dropped.
 struct Busy(Arc<AtomicUsize>);
 
 impl Busy {
@@ -131,12 +130,12 @@ impl Drop for Busy {
     }
 }
 
-/// The stream is reset: a newcomer needed its place among those without a proof.
+/// The error of a stream that is reset because a new connection needed its place among the unauthenticated ones.
 #[derive(Debug, thiserror::Error)]
 #[error("a request without a proof made room for another")]
 struct MadeRoom;
 
-/// One request and its response.
+/// Handles one request and its response.
 async fn exchange<A: ListenApp>(
     request: Request<Incoming>,
     from: Source,
@@ -177,7 +176,7 @@ async fn exchange<A: ListenApp>(
     }
     *response.version_mut() = Version::HTTP_2;
     if head {
-        // hyper would write it.
+        // Otherwise hyper would write it.
         *response.body_mut() = Body::empty();
     }
     Ok(response.map(|body| {
@@ -185,22 +184,22 @@ async fn exchange<A: ListenApp>(
     }))
 }
 
-/// The request as HTTP/1.1 has it.
+/// Converts the request to the form of HTTP/1.1.
 fn plain(request: Request<Incoming>) -> Request<Incoming> {
     let (mut parts, body) = request.into_parts();
     let authority = parts.uri.authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
     if let Some(authority) = authority.filter(|authority| parts.headers.get(HOST) != Some(authority)) {
-        // Beside a Host that says otherwise it is the second one, and the guard refuses two.
+        // Beside a different Host it is a second one, and the guard refuses two.
         parts.headers.append(HOST, authority);
     }
     let path = parts.uri.path_and_query().cloned();
     parts.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     parts.headers.remove(TE);
     if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // A body whose length nobody said.
+        // A body without a declared length.
         parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    // RFC 9113 8.2.3: a browser may send cookies one by one.
+    // RFC 9113 8.2.3: a browser may send each cookie in a header of its own.
     let cookies: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if cookies.len() > 1
         && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
@@ -211,7 +210,7 @@ fn plain(request: Request<Incoming>) -> Request<Incoming> {
     Request::from_parts(parts, body)
 }
 
-/// A response's body, with what must live as long as it.
+/// A response's body, with the values that must live as long as the body.
 struct Passing {
     body: Body,
     _stranger: Arc<UnauthenticatedConnection>,

@@ -1,8 +1,8 @@
-//! **One socket, two users**: a plain connection's socket, which hyper and a streaming frontend write in turn.
+//! **One socket, two users**: a plain connection's socket, to which hyper and a streaming frontend write in turn.
 //!
-//! hyper reads and writes through [`ListenSocket`], which holds the stream in an [`Arc`]. Every request of a plain
-//! connection carries a [`RawHandle`] with the same `Arc`, so that a streaming frontend can, once hyper has written the
-//! response's head, write to the socket itself: no body type, no chunk per event, no task in between.
+//! hyper reads and writes through [`ListenSocket`], which holds the stream in an [`Arc`]. Every request of a plain connection carries a
+//! [`RawHandle`] with the same `Arc`, so that a streaming frontend can write to the socket itself once hyper has written the response's
+//! head: no body type, no chunk per event, no task in between.
 //!
 //! - *Server-sent events*: answer with a [`RawHandle::hold`] body and await [`take_over`]. hyper flushes the IO object only
 //!   when its own write buffer is empty; so the first flush after hyper has asked the body for data means that the head is
@@ -32,7 +32,7 @@ use tokio::sync::{Notify, oneshot};
 use super::Slot;
 use super::stall::Stall;
 
-/// The IO object that hyper holds.
+/// The IO object that hyper uses.
 #[derive(Debug)]
 pub struct ListenSocket {
     stream: Arc<TcpStream>,
@@ -46,19 +46,19 @@ pub struct ListenSocket {
 pub struct RawHandle {
     /// The stream. Write to it only after [`take_over`], or after an upgrade.
     pub socket: Arc<TcpStream>,
-    /// Tells when hyper has written the head of a held response.
+    /// The signal that hyper has written the head of a held response.
     flushed: Arc<FlushWatch>,
-    /// Keeps the connection counted for as long as somebody serves it.
+    /// The connection's place, which counts it while it is served.
     _slot: Arc<Slot>,
 }
 
-/// hyper has written nothing of a held response yet, or there is none.
+/// The state before hyper has written anything of a held response, or without one.
 const IDLE: u8 = 0;
-/// hyper has asked the held body for data: its head is in the write buffer, or out.
+/// The state after hyper has polled the held body: its head is in the write buffer, or written.
 const ARMED: u8 = 1;
-/// The write buffer was empty after that: the head is out.
+/// The state after the write buffer was empty: the head is written.
 const READY: u8 = 2;
-/// hyper has let go of the held body: the client left, or the connection broke.
+/// The state after hyper has dropped the held body: the client disconnected, or the connection failed.
 const GONE: u8 = 3;
 
 /// The progress of hyper with a held response.
@@ -83,7 +83,7 @@ impl FlushWatch {
     async fn until(&self, done: impl Fn(u8) -> bool) -> u8 {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before looking, so that a change between the two is not missed.
+            // Registered before the check, so that a change between the two is not missed.
             changed.as_mut().enable();
             let state = self.state.load(Ordering::Acquire);
             if done(state) {
@@ -95,22 +95,22 @@ impl FlushWatch {
 }
 
 impl RawHandle {
-    /// A response body that hyper waits on while somebody else writes the stream, and what ends it: drop [`HeldCharge`] to let
-    /// hyper end the response as usual. HTTP/1.1 clients expect chunks (hyper's head says so and hyper writes the last
-    /// chunk), so frame what you write accordingly.
+    /// Returns a response body that hyper waits on while other code writes the stream, and the value that ends it: drop [`HeldCharge`] to
+    /// let hyper end the response as usual. HTTP/1.1 clients expect chunks (hyper's head declares them and hyper writes the last chunk),
+    /// so the written data must be framed accordingly.
     pub fn hold(&self) -> (Body, HeldCharge) {
         self.flushed.set(IDLE);
         let (release, released) = oneshot::channel();
         (Body::new(HeldBody { watch: Arc::clone(&self.flushed), released }), HeldCharge { _release: release })
     }
 
-    /// Waits until hyper has let go of the held body: its client left or the connection broke. Cancellation safe.
+    /// Waits until hyper has dropped the held body: its client disconnected or the connection failed. Cancellation safe.
     pub async fn gone(&self) {
         self.flushed.until(|state| state == GONE).await;
     }
 }
 
-/// Keeps a held response open.
+/// Holds a response open until it is dropped.
 #[derive(Debug)]
 pub struct HeldCharge {
     _release: oneshot::Sender<()>,
@@ -140,11 +140,11 @@ impl Drop for HeldBody {
     }
 }
 
-/// Waits until hyper has written the whole head of a response whose body is [`held`](RawHandle::hold); from then until
-/// [`HeldCharge`] is dropped the stream is the caller's to write. Cancellation safe.
+/// Waits until hyper has written the whole head of a response whose body is [`held`](RawHandle::hold); from then until [`HeldCharge`] is
+/// dropped, only the caller writes to the stream. Cancellation safe.
 ///
 /// # Errors
-/// `BrokenPipe` if the client left, or the connection broke, before that.
+/// `BrokenPipe` if the client disconnected, or the connection failed, before that.
 pub async fn take_over(handle: &RawHandle) -> io::Result<Arc<TcpStream>> {
     match handle.flushed.until(|state| state >= READY).await {
         READY => Ok(Arc::clone(&handle.socket)),
@@ -208,7 +208,7 @@ impl AsyncWrite for ListenSocket {
         true
     }
 
-    /// hyper comes here only with an empty write buffer: see the module's first lines.
+    /// hyper flushes only with an empty write buffer: see the documentation of the module.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.flushed.flushed();
         Poll::Ready(Ok(()))

@@ -1,4 +1,4 @@
-//! Time that a client may take nothing of what is written to it.
+//! The maximum time for which a client may read nothing of the data written to it.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use plexus_metrics::metrics;
 #[derive(Debug)]
 pub(super) struct Stall {
     limit: Duration,
-    /// Runs while a write waits.
+    /// The timer of a waiting write.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -24,7 +24,7 @@ impl Stall {
         Self { limit, waiting: None }
     }
 
-    /// The outcome of a write; `TimedOut` in place of a wait that has lasted too long.
+    /// Returns the outcome of a write; `TimedOut` in place of a wait that has lasted too long.
     pub(super) fn poll<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waiting = None;
@@ -37,7 +37,7 @@ impl Stall {
     }
 }
 
-/// A socket below TLS. Its bound is taken off where a frontend has its own, which tells the client why.
+/// A socket below TLS. Its timeout is disabled for a frontend with a timeout of its own, which sends the client the reason.
 #[derive(Debug)]
 pub(super) struct StallGuard {
     stream: TcpStream,

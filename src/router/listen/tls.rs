@@ -1,6 +1,6 @@
-//! TLS: the only way in from other machines. The handshake has its time and each address its share of the connections;
-//! the certificate is read again when its files change. hyper serves the decrypted stream, HTTP/1.1 here and HTTP/2 in
-//! `h2`; it writes every response, streams of events too.
+//! TLS: the only access from other machines. The handshake has a time limit, and each address its share of the connections; the
+//! certificate is read again when its files change. hyper serves the decrypted stream, HTTP/1.1 here and HTTP/2 in `h2`; it writes every
+//! response, including streams of events.
 
 use crate::stop::stopping;
 use std::fs::Metadata;
@@ -36,21 +36,21 @@ pub use super::tls_limits::TlsLimits;
 use super::{ListenApp, Slot, accept, connection};
 use plexus_metrics::metrics;
 
-/// Time between two looks at the files of the certificate.
+/// Time between two checks of the files of the certificate.
 const LOOK: Duration = Duration::from_secs(2);
-/// Bytes that wait encrypted for a client's socket; with more, the connection's writers wait.
+/// Maximum number of encrypted bytes that wait for a client's socket; with more, the connection's writers wait.
 const SEND: usize = 16 << 10;
-/// Time that a client may take to hang up once everything was said to it.
+/// Maximum time for a client to close the connection after the last data was sent.
 const LINGER: Duration = Duration::from_secs(5);
 /// The first byte of every TLS connection: a record of the handshake.
 const HANDSHAKE: u8 = 0x16;
 /// The ALPN names of HTTP/2 and HTTP/1.1.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// The answer to plain HTTP; the same for everybody, so it is written as it is.
+/// The response to plain HTTP; it is always the same, so it is a constant.
 const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"needs_tls\",\
     \"detail\":\"this port speaks TLS: use https:// (wss:// for WebSockets)\"}";
 
-/// The reason why a certificate cannot be served with.
+/// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -61,7 +61,7 @@ pub enum TlsError {
         /// The system's error.
         error: io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file does not contain what it should.
     #[error("{}: {what}", .path.display())]
     Bad {
         /// The file.
@@ -71,20 +71,20 @@ pub enum TlsError {
     },
 }
 
-/// A certificate with its key, and what the listener needs of them.
+/// A certificate with its key, and the data that the listener needs of them.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
     served: Arc<Served>,
 }
 
-/// The certificate that new connections get.
+/// The certificate for new connections.
 #[derive(Debug)]
 struct Served {
     cert: PathBuf,
     key: PathBuf,
     current: ArcSwap<CertifiedKey>,
-    /// The files as they were before they were read first: what changed since is read again.
+    /// The state of the files before they were first read: later changes are read again.
     opened: [Stamp; 2],
     provider: Arc<CryptoProvider>,
 }
@@ -113,7 +113,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config), served })
     }
 
-    /// The names that the certificate has, wildcards and addresses left out.
+    /// Returns the names of the certificate, without wildcards and addresses.
     pub fn names(&self) -> Vec<String> {
         let current = self.served.current.load();
         let first = current.cert.first().map(webpki::EndEntityCert::try_from);
@@ -122,7 +122,7 @@ impl Tls {
         names.unwrap_or_default().into_iter().filter(|name| !name.contains('*')).collect()
     }
 
-    /// Reads the files again whenever they change, until `stop`. A file that is no certificate is logged and not used.
+    /// Reads the files again whenever they change, until `stop`. A file that is not a certificate is logged and not used.
     pub async fn keep_fresh(&self, mut stop: watch::Receiver<bool>) {
         let Served { cert, key, current, opened, provider } = &*self.served;
         let (mut loaded, mut seen) = (*opened, None);
@@ -133,7 +133,7 @@ impl Tls {
                 () = stopping(&mut stop) => return,
             }
             let now = stamp(cert, key).await;
-            // Only what has settled: the two files are not written at once.
+            // Read only when the files no longer change: the two files are not written at once.
             if now != loaded && seen.as_ref() == Some(&now) {
                 match load(cert, key, provider) {
                     Ok(fresh) => {
@@ -153,13 +153,13 @@ impl Tls {
     }
 }
 
-/// Shows when the certificate ends that new connections get.
+/// Publishes the time when the certificate for new connections expires.
 fn show_end(key: &CertifiedKey) {
     let end = key.cert.first().and_then(|first| X509Certificate::from_der(first).ok());
     metrics().certificate_ends.set(end.map_or(0, |(_, first)| first.validity().not_after.timestamp()));
 }
 
-/// The properties that tell whether a file has changed.
+/// The properties that reveal whether a file has changed.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 fn stamp_of(meta: Metadata) -> (u64, u64, i64, i64) {
@@ -170,7 +170,7 @@ async fn stamp(cert: &Path, key: &Path) -> [Stamp; 2] {
     [tokio::fs::metadata(cert).await.ok().map(stamp_of), tokio::fs::metadata(key).await.ok().map(stamp_of)]
 }
 
-/// Returns the time when the certificate in this file ends, in seconds since 1970: the first one, if it is a chain.
+/// Returns the time when the certificate in this file expires, in seconds since 1970: the first one, if the file has a chain.
 ///
 /// # Errors
 /// [`TlsError`].
@@ -188,7 +188,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|error| TlsError::Read { path: path.into(), error })
 }
 
-/// The certificates of a file in PEM, at least one.
+/// Returns the certificates of a file in PEM, at least one.
 fn chain(cert: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bad = |what: String| TlsError::Bad { path: cert.into(), what };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
@@ -221,8 +221,8 @@ struct Shared {
     connections_of: Arc<Addresses>,
 }
 
-/// Serves `app` by TLS until `stop` turns true, as [`serve`](super::serve) does. `trusted` says which addresses are
-/// proxies of ours, which bring many clients and so have no share.
+/// Serves `app` over TLS until `stop` becomes `true`, like [`serve`](super::serve). `trusted` returns whether an address is a trusted
+/// proxy, which has many clients and so no share.
 pub async fn serve_tls<A: ListenApp>(
     listener: TcpListener,
     tls: Tls,
@@ -243,7 +243,7 @@ pub async fn serve_tls<A: ListenApp>(
         let place = from.enter(&shared.connections_of, shared.http2.limits.per_address);
         let (app, shared) = (app.clone(), Arc::clone(&shared));
         async move {
-            // An address that has its share is not told so: that would cost more than it is worth.
+            // An address that has used its share gets no response: that would cost more than it is worth.
             let Some(_place) = place else { return };
             secure(stream, from, slot, app, &shared).await;
         }
@@ -252,7 +252,7 @@ pub async fn serve_tls<A: ListenApp>(
 }
 
 async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: A, shared: &Arc<Shared>) {
-    // Only latency is lost if the system refuses.
+    // If the system refuses, only latency suffers.
     let _ = stream.set_nodelay(true);
     let handshake = async {
         let mut first = [0];
@@ -273,7 +273,7 @@ async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: 
         let (open, closed) = oneshot::channel();
         let socket = TlsSocket { stream, linger: None, _open: open };
         connection(socket, from.peer, None, app, shared.http2.limits.http.clone(), shared.http2.stop.clone()).await;
-        // A WebSocket goes on, and counts as the connection that it is.
+        // A WebSocket continues, and counts as a connection.
         let _ = closed.await;
     }
     drop(slot);
@@ -282,14 +282,14 @@ async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: 
 /// A connection of HTTP/1.1 over TLS: the IO object that hyper holds, and then the WebSocket.
 pub(super) struct TlsSocket {
     stream: TlsStream<StallGuard>,
-    /// Runs once we have said everything.
+    /// The timer that runs after the last data was sent.
     linger: Option<Pin<Box<Sleep>>>,
-    /// Dropped with the socket.
+    /// Signals the end of the connection when it is dropped with the socket.
     _open: oneshot::Sender<()>,
 }
 
 impl TlsSocket {
-    /// From now on a frontend has its own bound for a client that takes nothing.
+    /// Disables the write timeout, because a frontend now has its own.
     pub(super) fn upgraded(mut self) -> Self {
         self.stream.get_mut().0.unbounded();
         self
@@ -323,8 +323,8 @@ impl AsyncWrite for TlsSocket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Ends TLS, and waits for the client to hang up, [`LINGER`] at most: hanging up over bytes that nobody has read would
-    /// make the system take back what the client has not read yet.
+    /// Ends TLS, and waits for the client to close the connection, [`LINGER`] at most: closing it with unread bytes would make the system
+    /// discard data that the client has not read yet.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, linger, .. } = &mut *self;
         if linger.is_none() {
@@ -343,12 +343,12 @@ impl AsyncWrite for TlsSocket {
     }
 }
 
-/// Tells somebody who speaks plain HTTP what this is.
+/// Sends a client of plain HTTP the reason for the refusal.
 async fn refuse(mut stream: TcpStream) {
     let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n";
     let answer = format!("{head}content-length: {}\r\n\r\n{NEEDS_TLS}", NEEDS_TLS.len());
     if stream.write_all(answer.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok() {
-        // Bytes that nobody has read would make the system take the answer back. The handshake's time bounds this.
+        // Unread bytes would make the system discard the response. The time for the handshake bounds this.
         let mut sink = [0; 1 << 10];
         while stream.read(&mut sink).await.is_ok_and(|n| n > 0) {}
     }

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use super::ListenLimits;
 
-/// Connections by TLS at once; past it new ones wait.
+/// Maximum number of concurrent TLS connections; beyond it new ones wait.
 const CONNECTIONS: usize = 1024;
 
 /// The limits of a TLS listener. A gateway serves with the defaults; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct TlsLimits {
-    /// The limits of HTTP, and the number of connections at once.
+    /// The limits of HTTP, and the maximum number of connections.
     pub http: ListenLimits,
-    /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
+    /// Maximum number of connections of one address (of IPv6: of its network of 64 bits); further ones are closed.
     pub per_address: usize,
-    /// Requests over HTTP/2 of one address under way at once; further ones are answered 503.
+    /// Maximum number of concurrent requests over HTTP/2 of one address; further ones get the response 503.
     pub streams_per_address: usize,
-    /// Time that a handshake may take.
+    /// Maximum time for a handshake.
     pub handshake: Duration,
-    /// Time that a client of HTTP/2 may ask for nothing.
+    /// Maximum time without a request of an HTTP/2 client.
     pub idle: Duration,
 }
 
 impl TlsLimits {
-    /// The defaults, with what `http` shares with the other listeners.
+    /// Returns the defaults, with the parts of `http` that all listeners share.
     pub fn over(http: &ListenLimits) -> Self {
         Self {
             http: ListenLimits { connections: CONNECTIONS, ..http.clone() },

@@ -1,8 +1,7 @@
-//! Connections that have not authenticated yet. They share one small account. When it is full, a connection is cut off for
-//! the newcomer: the oldest of the address that has the most. A connection that shows a token leaves the account a moment
-//! after the token came. So many connections that only wait keep nobody out, and those of one address cut off no other's.
-//! Before any is cut off, the newcomer waits for a moment: in a burst of connections whose requests are all on their way,
-//! each has its turn.
+//! Connections that have not authenticated yet. They share one small account. When it is full, a new connection replaces the oldest
+//! connection of the address that has the most. A connection leaves the account shortly after its client has sent a token. Thus many idle
+//! connections lock out no client, and those of one address close no connection of another. Before a connection is closed, the new one
+//! waits for a moment: in a burst of connections whose requests are all in transit, each has its turn.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -16,12 +15,12 @@ use super::BUFFER;
 use super::UNAUTHENTICATED_BODY;
 use plexus_ledger::{Account, Charge, Ledger};
 
-/// Most bytes that an unauthenticated connection may hold: what hyper buffers of it, and the body of one request.
+/// Maximum number of bytes that an unauthenticated connection may hold: hyper's buffer, and the body of one request.
 const EACH: usize = BUFFER + UNAUTHENTICATED_BODY;
-/// Time that a newcomer waits for room before another connection is cut off for it. Nothing of it is read meanwhile.
+/// Maximum time that a new connection waits for a place before another one is closed for it. Its data is not read meanwhile.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// All connections without a proof. Cheap to clone.
+/// All unauthenticated connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct UnauthenticatedConnections {
     account: Account,
@@ -49,7 +48,7 @@ impl ConnectionQueue {
         Some(place)
     }
 
-    /// The oldest of those whose address has the most. The newcomer counts: of as many from two addresses its own goes.
+    /// Returns the oldest connection of the address that has the most. In a tie the address of the new connection loses.
     fn most(&self, newcomer: IpAddr) -> Option<u64> {
         let count = |address: &IpAddr| (self.of.get(address).map_or(0, |count| *count), *address == newcomer);
         let crowd = *self.of.keys().max_by_key(|address| count(address))?;
@@ -64,7 +63,7 @@ struct ConnectionEntry {
     _charge: Option<Charge>,
 }
 
-/// A connection's place among those without a proof, until it is dropped or its client has authenticated.
+/// A connection's place among the unauthenticated ones, until it is dropped or its client has authenticated.
 #[derive(Debug)]
 pub struct UnauthenticatedConnection {
     number: u64,
@@ -73,19 +72,19 @@ pub struct UnauthenticatedConnection {
 }
 
 impl UnauthenticatedConnections {
-    /// Without any connection yet.
+    /// Makes a set without connections.
     pub fn new(ledger: &Ledger) -> Self {
         Self { account: ledger.strangers().clone(), queue: Arc::default() }
     }
 
-    /// A newcomer from this address, once there is room, or [`PATIENCE`] is over. Cancellation safe.
+    /// Adds a new connection from this address, once there is a place, or after [`PATIENCE`]. Cancellation safe.
     pub(super) async fn admit(&self, address: IpAddr) -> UnauthenticatedConnection {
         let charge = tokio::time::timeout(PATIENCE, self.account.wait(EACH)).await.ok();
         self.enter(address, charge)
     }
 
-    /// A newcomer from this address, whose `charge` may be made already. If there is no room, others are cut off until there
-    /// is, or nobody is left.
+    /// Adds a new connection from this address, whose `charge` may be made already. If the account is full, others are closed until it
+    /// has a place, or none is left.
     fn enter(&self, address: IpAddr, mut charge: Option<Charge>) -> UnauthenticatedConnection {
         let address = network(address);
         let mut queue = lock(&self.queue);
@@ -111,12 +110,12 @@ impl UnauthenticatedConnections {
 }
 
 impl UnauthenticatedConnection {
-    /// The client of this connection has authenticated.
+    /// Records that the client of this connection has authenticated.
     pub(crate) fn proved(&self) {
         lock(&self.queue).remove(self.number);
     }
 
-    /// Waits until the connection is to be cut off. Cancellation safe.
+    /// Waits until the connection has to be closed. Cancellation safe.
     pub(super) async fn cut(&self) {
         self.cut.notified().await;
     }
@@ -128,7 +127,7 @@ impl Drop for UnauthenticatedConnection {
     }
 }
 
-/// Returns the network that counts as one address: of IPv6 the network of 64 bits, since who has one address has all of it.
+/// Returns the network that counts as one address: of IPv6 the network of 64 bits, since the owner of one address has all of it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

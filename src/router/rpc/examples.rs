@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-/// A session's name.
+/// An example of a session's identifier.
 pub(crate) const SESSION: &str = "s_3qpex3kh3bvb7h4t2nn4q5u6j2";
-/// A run's name.
+/// An example of a run's identifier.
 pub(crate) const RUN: &str = "r_5u3dk2vzq7c6tq4m7bq2o6x4pa";
-/// A request's name.
+/// An example of a request's identifier.
 pub(crate) const REQUEST: &str = "q_w2o6x4pa5u3dk2vzq7c6tq4m7b";
-/// A time.
+/// An example of a time.
 pub(crate) const AT: &str = "2026-01-31T09:30:00.125Z";
 
-/// An example of it.
+/// Returns an example of a session.
 pub(crate) fn session() -> Value {
     json!({
         "session_id": SESSION, "runtime_id": "demo", "dialect": "acp", "native_id": "demo-1", "title": null,
@@ -20,7 +20,7 @@ pub(crate) fn session() -> Value {
     })
 }
 
-/// An example of it.
+/// Returns an example of a runtime.
 pub(crate) fn runtime() -> Value {
     json!({
         "runtime_id": "demo", "dialect": "acp", "state": "ready", "connect": { "command": ["plexus", "agent", "demo"] },
@@ -28,7 +28,7 @@ pub(crate) fn runtime() -> Value {
     })
 }
 
-/// An example of it.
+/// Returns an example of a request.
 pub(crate) fn request() -> Value {
     json!({
         "request_id": REQUEST, "session_id": SESSION, "run_id": RUN, "runtime_id": "demo", "generation": 1,
@@ -43,7 +43,7 @@ pub(crate) fn request() -> Value {
     })
 }
 
-/// An example of it.
+/// Returns an example of a receipt.
 pub(crate) fn receipt() -> Value {
     json!({
         "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true,
@@ -51,7 +51,7 @@ pub(crate) fn receipt() -> Value {
     })
 }
 
-/// An example of it.
+/// Returns an example of an event.
 pub(crate) fn envelope() -> Value {
     json!({
         "session_id": SESSION, "run_id": RUN, "seq": 7, "cursor": "k3f9:1042", "at": AT, "kind": "agent_message_chunk",
@@ -60,7 +60,7 @@ pub(crate) fn envelope() -> Value {
     })
 }
 
-/// An example of it.
+/// Returns an example of a connection's device.
 pub(crate) fn you() -> Value {
     json!({ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin", "type"] })
 }

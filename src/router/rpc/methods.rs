@@ -21,7 +21,7 @@ type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, RpcE
 pub(crate) struct Method {
     /// The method's name.
     pub(crate) name: &'static str,
-    /// The description for people.
+    /// The description for readers of the documentation.
     pub(crate) about: &'static str,
     /// The params; for a method forwarded to the runtime, besides those of the runtime.
     pub(crate) request: Shape,
@@ -42,11 +42,11 @@ impl Method {
     }
 }
 
-/// No parameters; given ones are ignored.
+/// The params of a method without parameters; given ones are ignored.
 #[derive(ToSchema)]
 pub(crate) struct Nothing {}
 
-/// A row of the table: a method with params `P` and result `A`.
+/// Makes a row of the table: a method with params `P` and result `A`.
 fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     name: &'static str,
     run: fn(&mut Rpc, P) -> Result<PendingResult, RpcError>,
@@ -58,7 +58,7 @@ fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     Method { name, about, request: Shape::of::<P>(), response: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
-/// A row of the table: as [`method`], with the length of the params for the handler, in bytes.
+/// Makes a row of the table: like [`method`], with the length of the params for the handler, in bytes.
 fn sized<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     name: &'static str,
     run: fn(&mut Rpc, P, usize) -> Result<PendingResult, RpcError>,
@@ -70,7 +70,7 @@ fn sized<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     Method { name, about, request: Shape::of::<P>(), response: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
-/// A row of the table: a method without params and with result `A`.
+/// Makes a row of the table: a method without params and with result `A`.
 fn bare<A: Serialize + ToSchema>(
     name: &'static str,
     run: fn(&mut Rpc) -> PendingResult,
@@ -82,13 +82,13 @@ fn bare<A: Serialize + ToSchema>(
     Method { name, about, request, response, params: json!({}), result, run: Some(run) }
 }
 
-/// A row of the table: a method forwarded to the session's runtime.
+/// Makes a row of the table: a method forwarded to the session's runtime.
 fn passed(name: &'static str, about: &'static str, params: Value, result: Value) -> Method {
     let (request, response) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
     Method { name, about, request, response, params, result, run: None }
 }
 
-/// All methods.
+/// Returns all methods.
 pub(crate) fn methods() -> &'static [Method] {
     static METHODS: LazyLock<Vec<Method>> = LazyLock::new(make);
     &METHODS
@@ -246,7 +246,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&Surfaces { surfaces: directory.surfaces().list(&id).await? }) }))
     }
 
-    /// A session whose surfaces the client may draw.
+    /// Returns a session whose surfaces the client may draw.
     fn drawing(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<DrawScope>), RpcError> {
         let id = self.named(id)?;
         let session = self.session(&id)?;
@@ -254,7 +254,7 @@ impl Rpc {
         Ok((id, permit))
     }
 
-    /// `bytes`: the length of the call.
+    /// Draws in a session. `bytes`: the length of the call.
     fn draw(
         &self,
         id: Option<SessionId>,

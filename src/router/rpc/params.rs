@@ -14,7 +14,7 @@ pub(super) struct UiInitialize {
     pub(super) session_id: Option<SessionId>,
 }
 
-/// `session.history` of the UI protocol.
+/// The params of `session.history` of the UI protocol.
 #[derive(Deserialize)]
 pub(super) struct UiHistory {
     pub(super) session_id: SessionId,
@@ -22,28 +22,28 @@ pub(super) struct UiHistory {
     pub(super) max_events: Option<usize>,
 }
 
-/// `run.cancel` of the UI protocol.
+/// The params of `run.cancel` of the UI protocol.
 #[derive(Deserialize)]
 pub(super) struct UiCancel {
     pub(super) run_id: RunId,
     pub(super) reason: Option<String>,
 }
 
-/// A surface to show.
+/// The params of a call that creates a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceShow {
     pub(super) session_id: Option<SessionId>,
-    /// The same call under the same key draws once.
+    /// The idempotency key: the same call under the same key draws once.
     pub(super) idempotency_key: Option<String>,
     /// The surface.
     pub(super) show: NewSurface,
 }
 
-/// A surface to change.
+/// The params of a call that changes a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceChanges {
     pub(super) session_id: Option<SessionId>,
-    /// The same call under the same key draws once.
+    /// The idempotency key: the same call under the same key draws once.
     pub(super) idempotency_key: Option<String>,
     /// The surface.
     pub(super) surface: String,
@@ -51,7 +51,7 @@ pub(crate) struct SurfaceChanges {
     pub(super) update: SurfaceUpdate,
 }
 
-/// A surface to take down.
+/// The params of a call that removes a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceClose {
     pub(super) session_id: Option<SessionId>,
@@ -59,17 +59,17 @@ pub(crate) struct SurfaceClose {
     pub(super) surface: String,
 }
 
-/// A question to ask by a surface.
+/// The params of a call that asks a question by a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceAsk {
     pub(super) session_id: Option<SessionId>,
-    /// The same call under the same key asks once.
+    /// The idempotency key: the same call under the same key asks once.
     pub(super) idempotency_key: Option<String>,
     /// The question.
     pub(super) ask: NewAsk,
 }
 
-/// A question whose answer is waited for.
+/// The params of a call that waits for the answer to a question.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceWait {
     pub(super) session_id: Option<SessionId>,
@@ -79,7 +79,7 @@ pub(crate) struct SurfaceWait {
     pub(super) wait_s: Option<u64>,
 }
 
-/// The press on a surface.
+/// The params of a press on a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfacePress {
     pub(super) session_id: Option<SessionId>,

@@ -1,4 +1,4 @@
-//! The methods of the UI protocol, for a client that speaks it to the letter.
+//! The methods of the UI protocol, for a client that speaks only that protocol.
 
 use super::*;
 
@@ -18,7 +18,7 @@ impl Rpc {
         }))))
     }
 
-    /// The capabilities of the runtime of the named session; without one, those of all runtimes that the client may use.
+    /// Returns the capabilities of the runtime of the named session; without one, those of all runtimes that the client may use.
     fn ui_capabilities(&self, session: Option<&SessionId>) -> Map<String, Value> {
         let session = session.and_then(|id| self.session(id).ok());
         let mut all = self.runtimes();
@@ -26,7 +26,7 @@ impl Rpc {
         server_capabilities(all.iter().map(|runtime| runtime.capabilities.as_ref()), &UI_CAPABILITIES)
     }
 
-    /// A request or notification of the UI protocol.
+    /// Handles a request or notification of the UI protocol.
     pub(super) fn ui_call(&mut self, id: Option<String>, method: &str, params: Option<&RawValue>) -> Option<Reply> {
         let Some(id) = id else {
             // The only notification that a client may send.
@@ -42,7 +42,7 @@ impl Rpc {
         }
     }
 
-    /// The reply to a request; `None` if it is sent in order with the events.
+    /// Returns the reply to a request; `None` if it is sent in order with the events.
     fn ui_request(
         &mut self,
         id: &str,
@@ -105,7 +105,7 @@ impl Rpc {
         }))
     }
 
-    /// Handles an answer. The protocol has no message for its outcome: one that does not fit is reported as the status of its run, and the
+    /// Handles an answer. The protocol has no message for its outcome: an invalid answer is reported as the status of its run, and the
     /// request is sent again.
     pub(super) fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
         #[derive(Deserialize)]
@@ -150,8 +150,8 @@ impl Rpc {
         Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
     }
 
-    /// A JSON-RPC error in place of an answer. "The user cancelled" denies a request of any kind; any other error is no answer, and
-    /// the request stays open for this client and the others.
+    /// Handles a JSON-RPC error in place of an answer. "The user cancelled" denies a request of any kind; any other error is not an
+    /// answer, and the request stays open for this client and the others.
     pub(super) fn cancelled(&self, id: &str, error: &RawValue) -> Reply {
         #[derive(Deserialize)]
         struct Fault {
@@ -173,7 +173,7 @@ impl Rpc {
     }
 }
 
-/// Reports an answer that was not accepted, and asks again if another answer could be.
+/// Reports an answer that was not accepted, and sends the request again if another answer could be accepted.
 fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &RpcError, shows: Shows) -> Vec<u8> {
     let open = state.directory.requests().open(&filter(caller, None));
     let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };

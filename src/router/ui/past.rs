@@ -11,9 +11,9 @@ use plexus_metrics::Subscriber;
 use plexus_protocol::{Kind, Position, RunId, SessionId};
 use plexus_sessions::{Filter, Log, LogPlace, PageLimit, zero_of};
 
-/// Most bytes of a history.
+/// Maximum size of a history, in bytes.
 const HISTORY_BYTES: usize = 8 << 20;
-/// The events read at once, backwards.
+/// Limit of one backwards read of events.
 const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false, output: usize::MAX };
 
 /// The latest events of a session.
@@ -25,7 +25,7 @@ pub(super) struct Past {
     pub(super) truncated: bool,
     /// The state after the last event.
     pub(super) progress: Progress,
-    /// The memory of `frames`.
+    /// The charge for the memory of `frames`.
     _room: Charge,
 }
 
@@ -46,11 +46,11 @@ pub(super) async fn read(
     let mut bytes = 0;
     let mut follow = FollowLog::new(log, Filter::session(session.clone()), start, Subscriber::Ui).until(at);
     let mut frames = Vec::new();
-    // Events between the runs, such as those of a conversation begun elsewhere, are no run.
+    // Events between the runs, such as those of a conversation begun elsewhere, are not a run.
     let mut zero: Option<RunId> = None;
     let mut room = account.nothing();
     while follow.position() < at {
-        // No room is held while there is waited for some.
+        // The old charge is released before waiting for a new one.
         drop(std::mem::replace(&mut room, account.nothing()));
         let Some((page, page_room)) = follow.more_within(account).await else { break };
         for event in page.events.iter().filter(|event| event.position <= at) {
@@ -74,8 +74,8 @@ pub(super) async fn read(
     Ok(Past { frames, events, runs, truncated, progress: translator.into_progress(), _room: room })
 }
 
-/// The position before the start of the oldest of the latest runs, and whether there are older ones. No older run is added once there are
-/// certainly enough events.
+/// Returns the position before the start of the oldest of the latest runs, and whether there are older ones. No older run is added once
+/// there are certainly enough events.
 async fn start(
     log: &Log,
     account: &Account,

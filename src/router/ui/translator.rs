@@ -16,11 +16,11 @@ use plexus_sessions::zero_of;
 
 /// The dialect of runtimes of this protocol.
 pub(super) const OWN_DIALECT: &str = "codelia";
-/// Most runs whose state is remembered.
+/// Maximum number of runs whose state is remembered.
 const KNOWN: usize = 64;
-/// Most tool calls whose names are remembered.
+/// Maximum number of tool calls whose names are remembered.
 const TOOLS: usize = 256;
-/// Most bytes of an answer that `final` repeats; of a longer one, the first.
+/// Maximum number of bytes of an answer that `final` repeats; of a longer one, the first.
 const FINAL: usize = 1 << 20;
 
 /// A run that the client knows.
@@ -35,7 +35,7 @@ struct KnownRun {
 #[derive(Default)]
 pub(super) struct Progress {
     numbers: EventNumbers,
-    /// The run of `text` and `complete`.
+    /// The run to which `text` and `complete` belong.
     run: Option<RunId>,
     /// The agent's text since the last tool call.
     text: String,
@@ -89,7 +89,7 @@ impl UiTranslator {
         self.run(run).own = true;
     }
 
-    /// The end of a run that the client knows, if it ended.
+    /// Returns the end of a run that the client knows, if it ended.
     pub(super) fn ended(&self, run: &RunId) -> Option<RunStatus> {
         self.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
     }
@@ -99,7 +99,7 @@ impl UiTranslator {
         self.options.contains(request)
     }
 
-    /// Continues from another translator's progress: the events that follow are those after the ones that it translated.
+    /// Continues from another translator's progress: the next event is the one after the last that it translated.
     pub(super) fn resume(&mut self, progress: Progress) {
         self.progress = progress;
     }
@@ -123,7 +123,7 @@ impl UiTranslator {
         out.push(UiFrame { bytes, event_of: Some(run.clone()) });
     }
 
-    /// Appends an AgentEvent made of an event of another protocol.
+    /// Appends an AgentEvent made from an event of another protocol.
     fn say(&mut self, event: &Event, mut sent: Value, out: &mut Vec<UiFrame>) {
         sent["timestamp"] = event.at.as_millis().into();
         let mut params = Members::new();
@@ -139,7 +139,7 @@ impl UiTranslator {
         }
     }
 
-    /// Forgets the text of another run.
+    /// Resets the text when another run begins.
     fn begin(&mut self, run: &RunId) {
         if self.progress.run.as_ref() != Some(run) {
             self.progress.run = Some(run.clone());
@@ -216,8 +216,8 @@ impl UiTranslator {
         status(event, ended, Some(own), past, out);
     }
 
-    /// Passes on the message of a runtime of this protocol, as it is but for the run and the number. Gives it back if it is translated as
-    /// any other event; `None` if nothing more is to do.
+    /// Passes on the message of a runtime of this protocol, unchanged except for the run and the number. Returns the message if it has to
+    /// be translated like any other event; `None` if nothing more is to do.
     fn verbatim(
         &mut self,
         event: &Event,
@@ -308,7 +308,7 @@ impl UiFrame {
         Self { bytes, event_of: None }
     }
 
-    /// The message that a client's answer was not taken, as the status of the run that waits for it.
+    /// Makes the message that a client's answer was not accepted, as the status of the run that waits for it.
     pub(super) fn not_taken(run: &RunId, why: &str) -> Self {
         let mut params = Members::new();
         ui_protocol::set(&mut params, "run_id", run);
@@ -333,13 +333,13 @@ const CONFIRM: &str = "ui.confirm.request";
 const PROMPT: &str = "ui.prompt.request";
 const PICK: &str = "ui.pick.request";
 
-/// A request in the protocol's form: its method, and the frame. `None` if the client does not show such a request.
+/// Returns a request in the protocol's form: its method, and the frame. `None` if the client does not display such a request.
 pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Option<(&'static str, Vec<u8>)> {
     let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
     let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
     let words = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
     let message = words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_default();
-    // The verb is the gateway's; the runtime's label stands quoted beside it.
+    // The verb is the gateway's; the runtime's label is quoted beside it.
     let actions = answers::actions(request, Answerer::UNLIMITED);
     let label = |offer: &Offer| {
         let id = format!("option:{}", offer.id);
@@ -410,7 +410,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// The part of the context that is left, in whole percent.
+/// Returns the remaining part of the context, in whole percent.
 fn left(body: &Value) -> Option<u64> {
     if let Some(percent) = body["contextLeftPercent"].as_f64() {
         return Some(percent.clamp(0.0, 100.0) as u64);
