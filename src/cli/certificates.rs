@@ -266,7 +266,7 @@ fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     match length.as_slice() {
         [] => out.push(0),
         [short @ 0..0x80] => out.push(*short),
-        // At most eight bytes of length.
+        // The length has at most eight bytes.
         long => {
             out.push(0x80 | long.len() as u8);
             out.extend_from_slice(long);

@@ -379,8 +379,10 @@ enum Address {
     Unix(PathBuf),
 }
 
+/// Parses the address of a server.
+///
 /// # Errors
-/// The text is not an address that Plexus connects to; the error is a text for people.
+/// The text is not an address that Plexus can connect to; the error is readable text.
 fn address(at: &str) -> Result<Address, String> {
     if let Some(path) = at.strip_prefix("unix:") {
         return Ok(Address::Unix(path.strip_prefix("//").unwrap_or(path).into()));

@@ -377,7 +377,7 @@ impl FollowSession {
 
     async fn send_prompt_text(&mut self, text: &str) -> anyhow::Result<()> {
         match send_prompt(&self.client, &self.session, text).await {
-            // The next event tells whether the prompt is queued.
+            // The next event reports whether the prompt is queued.
             Ok(accepted) => {
                 let run = accepted.value.run_id;
                 self.run_began(run.as_str());

@@ -61,7 +61,7 @@ fn open_append(path: &Path, as_stderr: bool) -> io::Result<File> {
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.written > 0 && self.written + line.len() as u64 > self.max {
-            // If rotating fails, a log that is too long is better than none.
+            // If the rotation fails, a log that is too long is better than none.
             let _ = self.rotate();
         }
         self.file.write_all(line)?;

@@ -1,6 +1,6 @@
 //! The text of events in a terminal. Pure. Text of agents is sanitized.
 
-// Every event kind needs a decision here before it compiles.
+// A new event kind does not compile until it is handled here.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::HashMap;
@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use super::card::{answer_command, card};
 use super::output::{Cleaner, Paint, line};
 
-/// Longest title, status or other field shown in one line, in characters.
+/// Maximum length of a title, a status or another field in one line, in characters.
 const FIELD_MAX: usize = 200;
-/// Columns of a surface's text.
+/// Width of a surface's text, in columns.
 const SURFACE_COLUMNS: usize = 76;
-/// Tool calls whose titles are remembered; updates of further ones are shown without a title.
+/// Maximum number of tool calls whose titles are stored; updates of further ones are shown without a title.
 const TOOLS_MAX: usize = 4096;
 
 /// The tool call that an entry belongs to.
@@ -31,7 +31,7 @@ struct ParentCall {
     depth: usize,
 }
 
-/// Turns a stream of events into text.
+/// Formats a stream of events as text.
 pub(crate) struct View {
     paint: Paint,
     /// The message of the last line: its role and first position.
@@ -41,16 +41,16 @@ pub(crate) struct View {
     parent_call: Option<ParentCall>,
     /// The tool call that was named last.
     last_named: Option<String>,
-    /// The last printed character ended a line.
+    /// `true` if the last printed character ended a line.
     at_line_start: bool,
     cleaner: Cleaner,
     tools: HashMap<(String, String), ToolCall>,
     /// The diff lines shown last, since agents repeat them with every update.
     diffs: Vec<String>,
-    /// Several sessions are shown, so that a change of session is named.
+    /// `true` if several sessions are shown, so that a change of session is named.
     names_sessions: bool,
     session: String,
-    /// The note about raw protocol messages was printed.
+    /// `true` if the note about raw protocol messages was printed.
     raw_noted: bool,
 }
 
@@ -133,14 +133,14 @@ impl View {
         "  ".repeat(self.parent_call.as_ref().map_or(0, |parent_call| parent_call.depth))
     }
 
-    /// Adds a line of the gateway; text of agents in it was sanitized before.
+    /// Adds a line of the gateway; text of agents in it has been sanitized.
     pub(crate) fn note(&mut self, text: &str, out: &mut String) {
         self.end_line(out);
         out.push_str(text);
         out.push('\n');
     }
 
-    /// Shows a snapshot in place of events that are no longer kept.
+    /// Shows a snapshot in place of events that are no longer stored.
     pub(crate) fn snapshot(&mut self, snapshot: &Value, out: &mut String) {
         for session in snapshot["snapshots"].as_array().into_iter().flatten() {
             let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD_MAX);
@@ -162,7 +162,7 @@ impl View {
             self.note(&self.paint.dim(&of), out);
         }
         let Some(entry) = envelope.entry() else {
-            // A kind of a newer gateway: it is named, so that nothing happens unseen.
+            // A kind that only newer versions know is named, so that no event is hidden.
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD_MAX)), out);
         };
         let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
@@ -226,13 +226,13 @@ impl View {
             EntryBody::Latest(LatestKind::Mode, body) => {
                 self.note(&self.paint.dim(&format!("· mode {}", field(&body, "currentModeId"))), out);
             }
-            // A project that changed (another branch) comes with the title as it was.
+            // An update of the project (such as another branch) repeats the unchanged title.
             EntryBody::Latest(LatestKind::Info, body)
                 if body["title"].is_string() && body["_meta"]["plexus"]["project"].is_null() =>
             {
                 self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
             }
-            // For programs, not for readers: offered commands, options, tokens.
+            // These events are for programs: offered commands, options, tokens.
             EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage | LatestKind::Info, _) => {
             }
             EntryBody::Surface { id, body } => self.surface(&id, body, out),
@@ -240,7 +240,7 @@ impl View {
         }
     }
 
-    /// Shows a surface as text when it is shown or taken down; its changes come up to ten times a second, and are left to other screens.
+    /// Shows a surface as text when it is shown or closed; its changes, up to ten per second, are not shown here.
     fn surface(&mut self, name: &str, body: Value, out: &mut String) {
         if body["closed"] == true {
             return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD_MAX))), out);
@@ -274,7 +274,7 @@ impl View {
             NoteKind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
             NoteKind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
             NoteKind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
-            // Raw messages are for protocol debugging; a reader is told once that there are some.
+            // Raw messages are for protocol debugging; a single note reports that there are some.
             NoteKind::Raw if self.raw_noted => {}
             NoteKind::Raw => {
                 self.raw_noted = true;

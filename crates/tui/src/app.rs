@@ -263,7 +263,7 @@ impl App {
 
     /// Shows the card of the request that should be on the screen, and records which of its lines were on the screen.
     fn update_card(&mut self, effects: &mut Vec<Effect>) {
-        // A request that is open again, after a gateway came back, is a new card: it arms anew.
+        // A request that is open again after a restart of the gateway is a new card: its guard begins anew.
         let again =
             self.shared.card.card.as_ref().filter(|card| card.closed_at.is_some() && self.shared.is_open(&card.id));
         if let Some(id) = again.map(|card| card.id.clone()) {

@@ -725,7 +725,7 @@ pub(crate) struct CardText {
     pub(crate) hint: Vec<Span<'static>>,
 }
 
-/// A description of what the agent wants, for the heading.
+/// A description of the agent's request, for the heading.
 fn wants(ask: &RequestView) -> &'static str {
     match &ask.request.subject {
         _ if ask.action(AnswerRole::Send).is_some() => "asks",

@@ -189,7 +189,7 @@ pub(crate) enum ChangesMode {
 
 #[derive(Debug, Default)]
 struct ListReads {
-    /// Counts the reads: only the last one is applied.
+    /// The number of reads: only the last one is applied.
     serial: u64,
     running: bool,
     /// The time when the list was read last.

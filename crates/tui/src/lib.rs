@@ -503,7 +503,7 @@ async fn get(client: &Client, path: String) -> Result<(u16, Value), String> {
 /// Makes an idempotency key.
 fn key() -> String {
     let mut random = [0; 16];
-    // Without randomness the clock makes it unique enough.
+    // Without randomness, the time makes the key unique enough.
     if getrandom::fill(&mut random).is_err() {
         random = now().to_le_bytes().repeat(2).try_into().unwrap_or_default();
     }

@@ -5,7 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 /// The number of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// No colours: only bold, dim and reversed.
+    /// None: only bold, dim and reversed text.
     None,
     /// The sixteen basic colours.
     Ansi,

@@ -1,4 +1,4 @@
-//! `plexus archive`.
+//! `plexus archive`: archives a session, or restores it.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;

@@ -1,4 +1,4 @@
-//! `plexus cancel`.
+//! `plexus cancel`: cancels the running prompt of a session.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;

@@ -26,7 +26,7 @@ pub(crate) struct ChangesArgs {
     /// Show only the changes of this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Output a patch; with --raw in a pipe, `git apply` takes it
+    /// Output a patch; with --raw in a pipe, `git apply` accepts it
     #[arg(long, conflicts_with = "json")]
     patch: bool,
     /// Output JSON

@@ -1,4 +1,4 @@
-//! `plexus new`: opens a session and lets it work; starts its agent if necessary.
+//! `plexus new`: opens a session that works on its own; starts its agent if necessary.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

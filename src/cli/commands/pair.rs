@@ -1,4 +1,4 @@
-//! `plexus pair` and `plexus devices`.
+//! `plexus pair`: pairs a phone or another browser.
 
 use std::io::IsTerminal as _;
 

@@ -1,4 +1,4 @@
-//! `plexus rename`.
+//! `plexus rename`: renames a session.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
@@ -16,7 +16,7 @@ pub(crate) struct RenameArgs {
     /// The session
     #[arg(add = ArgValueCandidates::new(session_ids))]
     session: String,
-    /// The title
+    /// The new title
     title: String,
 }
 

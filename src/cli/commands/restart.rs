@@ -1,4 +1,4 @@
-//! `plexus restart`.
+//! `plexus restart`: restarts a runtime.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;

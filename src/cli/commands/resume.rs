@@ -1,4 +1,4 @@
-//! `plexus ls --resumable` and `plexus resume`: conversations stored by a runtime.
+//! `plexus resume`: resumes a conversation that a runtime has stored.
 
 use std::path::PathBuf;
 

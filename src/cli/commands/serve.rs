@@ -1,4 +1,4 @@
-//! `plexus serve`.
+//! `plexus serve`: runs the gateway in the foreground.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -73,7 +73,7 @@ impl Out {
     }
 
     pub(super) fn write_loop(&self) {
-        // Not through `Stdout`: its line buffer would cut each piece in two.
+        // `Stdout` is not used: its line buffer would cut each piece in two.
         let mut stdout = match io::stdout().as_fd().try_clone_to_owned() {
             Ok(fd) => File::from(fd),
             Err(error) => {

@@ -39,7 +39,7 @@ impl App {
                 if held.is_some() {
                     self.typed_outside();
                 }
-                // In a session the text is in the composer now.
+                // In a session, the text is now in the composer.
                 let swallowed = self.guard.typing && within(self.guard.last, PAUSE) && !self.takes_text();
                 return if swallowed { self.guard.last = now } else { self.act(key, effects) };
             }

@@ -111,7 +111,7 @@ impl NewSessionForm {
         self.folder.due = Some(due);
     }
 
-    /// Accepts a suggested folder; one that completes the typed text is entered.
+    /// Accepts a suggested folder; one that completes the typed text is opened, so that its subfolders are suggested.
     pub(super) fn take_folder(&mut self, at: usize, now: i64) {
         let Some(one) = self.offered().get(at).map(|one| one.path.clone()) else { return };
         let inside = self.folder.typed && self.home.is_some();

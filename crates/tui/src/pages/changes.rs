@@ -66,7 +66,7 @@ impl ChangesPage {
         let Some(mut screen) = self.screen.take() else { return };
         screen.end_comment(false);
         self.reviews.drafts.insert(screen.session, screen.draft);
-        // The card was not on the screen meanwhile: it arms anew.
+        // The card was not on the screen meanwhile: its guard begins anew.
         cx.shared.rearm_card();
     }
 

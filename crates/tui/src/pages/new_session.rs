@@ -54,7 +54,7 @@ impl NewSessionPage {
             self.prompt = form.prompt.lines().join("\n");
             self.images = form.images;
         }
-        // The card was not on the screen meanwhile: it arms anew.
+        // The card was not on the screen meanwhile: its guard begins anew.
         shared.rearm_card();
     }
 

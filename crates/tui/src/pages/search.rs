@@ -26,7 +26,7 @@ pub(crate) struct SearchPage {
     query: TextArea<'static>,
     pub(crate) typing: bool,
     hits: Vec<SearchItem>,
-    /// The text that was searched for.
+    /// The text of the last search.
     searched: Option<String>,
     list: ListState,
     /// The reason why the last search failed.

@@ -78,7 +78,7 @@ pub(crate) struct SessionStore {
     pub(crate) reading: bool,
     /// `true` if the last page of older sessions could not be read.
     pub(crate) older_failed: bool,
-    /// Counts `hello` messages: a reply to a call before the last one is stale.
+    /// The number of `hello` messages: a reply to a call before the last one is stale.
     pub(crate) greeting: u64,
     /// The session requested by its id.
     pub(crate) requested: Option<String>,

@@ -98,7 +98,7 @@ impl SessionPage {
 
     // === files
 
-    /// Searches the files that are named in the composer.
+    /// Searches for the files that are named in the composer.
     pub(crate) fn update_files(&mut self, cx: &mut Context<'_>) {
         let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
         let Some(session) = session.filter(|_| cx.shared.page == TuiPage::Session && cx.shared.writing) else {
