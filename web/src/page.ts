@@ -4,11 +4,12 @@ import './ui/app.js';
 import { holdFiles, keepFiles } from './lib/shell.js';
 import { startNotify } from './notify/index.js';
 
-/** When the page's files are kept for use without a network, if the gateway was not reached until then, ms: they must not compete with what is shown first. */
+/** Delay after which the page's files are stored for use without a network, if the gateway was not reached until then, ms: they must not
+ *  compete with the first content. */
 const KEEP_MS = 8_000;
 
 startNotify();
 
 holdFiles();
-// With the connection they are kept as soon as it stands (see `readVersion` in wire/gateway.ts).
+// With a connection they are stored as soon as it is established (see `readVersion` in wire/gateway.ts).
 setTimeout(() => void keepFiles(), KEEP_MS);

@@ -8,11 +8,12 @@ import { gateway } from './wire/gateway.js';
 /** The state of the connection. */
 export interface LinkState {
   phase: Phase;
-  /** When the phase began, ms since the epoch by this machine's clock. */
+  /** The time when the phase began, ms since the epoch by this machine's clock. */
   since: number;
-  /** When the last message of the gateway arrived, ms since the epoch by this machine's clock; 0 if never. The page shows the state of then. */
+  /** The time when the last message of the gateway arrived, ms since the epoch by this machine's clock; 0 if never. The page shows the
+   *  state of that time. */
   heardAt: number;
-  /** Why it is not live, if known. */
+  /** The reason why it is not live, if known. */
   reason: string;
 }
 
@@ -22,7 +23,7 @@ export interface Batch {
   snapshot?: Snapshot;
   /** With `snapshot`: the newest page of its past, merged. Older pages are read from `past.previous` back. */
   past?: Page;
-  /** Set with a later `snapshot`: why everything shown was replaced. */
+  /** The reason why everything shown was replaced; only with a later `snapshot`. */
   reset?: string;
   /** Events after `past`, each once. */
   events: Envelope[];
@@ -72,7 +73,7 @@ export interface Plexus {
   readonly requests: ReadonlySignal<ReadonlyMap<string, Request>>;
   /** The viewers of each session, without this device. */
   readonly viewers: ReadonlySignal<ReadonlyMap<string, readonly Viewer[]>>;
-  /** When each session last changed, ms by the gateway's clock; updated at most twice a second. */
+  /** The time when each session last changed, ms by the gateway's clock; updated at most twice a second. */
   readonly news: ReadonlySignal<ReadonlyMap<string, number>>;
   /** Sessions with changes that this device has not shown. */
   readonly unread: ReadonlySignal<ReadonlySet<string>>;
@@ -93,7 +94,7 @@ export interface Plexus {
   http<T = any>(method: string, path: string, body?: Json | { [name: string]: unknown }, more?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<T>;
   /** A WebSocket of the gateway, with the page's credentials. */
   socket(path: string): WebSocket;
-  /** As `http`, for responses that are not JSON (exports); returns the checked response. */
+  /** Makes a call like `http`, for responses that are not JSON (exports); returns the checked response. */
   fetch(path: string, init?: { accept?: string; signal?: AbortSignal }): Promise<Response>;
   /** Answers a request, bound to the digest of what was shown. */
   answer(request: Request, answer: Answer): Promise<Outcome>;

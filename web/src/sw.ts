@@ -18,7 +18,7 @@ const CACHE = PREFIX + version;
 const PATHS = new Set(files.map(([path]) => path));
 /** Files outside the shell, with their digests. */
 const LATER = new Map(__MANIFEST__.later);
-/** How long to wait for the network before the cached page is shown, ms. */
+/** Time to wait for the network before the cached page is shown, ms. */
 const PATIENCE_MS = 2_000;
 
 const hex = (bytes: ArrayBuffer): string => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');

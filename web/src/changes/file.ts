@@ -30,11 +30,11 @@ export class PlexusChangeFile extends PlexusElement {
   @property({ attribute: false }) diff: ChangeDiff | null = null;
   @property() problem = '';
   @property({ attribute: false }) comments: readonly Comment[] = [];
-  /** What its menu has, asked for when it opens. */
+  /** The items of its menu, requested when it opens. */
   @property({ attribute: false }) items: () => MenuItem[] = () => [];
   @property({ type: Boolean }) wide = false;
   @property({ type: Boolean }) viewed = false;
-  /** It was viewed, and changed since. */
+  /** Whether the file changed after it was viewed. */
   @property({ type: Boolean }) again = false;
   @property({ type: Boolean }) undo = false;
   @property({ type: Boolean }) folded = false;
@@ -89,7 +89,7 @@ export class PlexusChangeFile extends PlexusElement {
     super.connectedCallback();
     this.#watch = new IntersectionObserver(([entry]) => {
       if (!entry) return;
-      // What is far away is not drawn, and keeps its height.
+      // A diff far from the visible area is not drawn, and keeps its height.
       if (!entry.isIntersecting && this.near) this.#height = this.renderRoot.querySelector<HTMLElement>('.body')?.offsetHeight ?? this.#height;
       this.near = entry.isIntersecting;
     }, { rootMargin: '800px 0px' });
@@ -124,7 +124,7 @@ export class PlexusChangeFile extends PlexusElement {
       ${this.folded ? nothing : html`<div class="body ${this.near ? '' : 'far'}" tabindex="-1">${this.near ? this.#body() : nothing}</div>`}`;
   }
 
-  /** How high the diff will be, roughly. */
+  /** The estimated height of the diff. */
   #guess(): number {
     return this.file.compared === 'text' ? Math.min(ROWS, (this.file.added ?? 0) + (this.file.removed ?? 0) + 8) * LINE_PX : 44;
   }

@@ -1,4 +1,4 @@
-// What the page of a session's changes knows: the list, the rows of a file, and the comments that are not sent yet. No document.
+// The state of the page of a session's changes: the list, the rows of a file, and the comments that are not sent yet. No document.
 import { unifiedLines } from '../surface/unified.js';
 
 export type Side = 'old' | 'new';
@@ -19,7 +19,7 @@ export function hunksOf(diff: string): Hunk[] {
   return hunks;
 }
 
-/** As many removed lines as added ones after them: each replaces another. */
+/** Pairs removed lines with as many added ones after them: each replaces another. */
 function pair(rows: Row[]): void {
   for (let from = 0; from < rows.length;) {
     let added = from;
@@ -37,7 +37,7 @@ function pair(rows: Row[]): void {
   }
 }
 
-/** Rows beside each other: what was, and what is. */
+/** The rows side by side: old and new. */
 export function sides(rows: readonly Row[]): [Row | null, Row | null][] {
   const out: [Row | null, Row | null][] = [];
   for (let at = 0; at < rows.length;) {
@@ -52,17 +52,17 @@ export function sides(rows: readonly Row[]): [Row | null, Row | null][] {
   return out;
 }
 
-/** Where a row can be commented: on what is, or for a removed line on what was. */
+/** The place at which a row can be commented: the new side, or for a removed line the old one. */
 export const placeOf = (row: Row): { side: Side; line: number } => (row.kind === 'del' ? { side: 'old', line: row.a } : { side: 'new', line: row.b });
 
-// --- what is kept on this device
+// --- data stored on this device
 
-/** Most sessions whose comments and marks are kept; the oldest are dropped. */
+/** Maximum number of sessions with stored comments and marks; the oldest are dropped. */
 const SESSIONS_MAX = 50;
-/** Most comments of one review, and the longest of them; as the gateway takes. */
+/** Maximum number of comments of one review, and their maximum length; the gateway's own limits. */
 export const COMMENTS_MAX = 200;
 export const COMMENT_CHARS = 10_000;
-/** Most marks of one session. */
+/** Maximum number of marks of one session. */
 const VIEWED_MAX = 3_000;
 const COMMENTS_KEY = 'plexus.review';
 const VIEWED_KEY = 'plexus.viewed';
@@ -104,7 +104,7 @@ export function setSideBySide(on: boolean): void {
   try { if (on) localStorage.setItem(WIDE_KEY, '1'); else localStorage.removeItem(WIDE_KEY); } catch { /* storage is off: as long as the page */ }
 }
 
-/** What the gateway makes one prompt of. */
+/** The review that the gateway turns into one prompt. */
 export function reviewOf(comments: readonly Comment[], text: string): { comments: { path: string; side: Side; line: number; end_line?: number; text: string }[]; text?: string } {
   const sent = comments.map(({ path, side, line, end, text: words }) => ({ path, side, line, ...(end > line ? { end_line: end } : {}), text: words }));
   return { comments: sent, ...(text.trim() ? { text: text.trim() } : {}) };

@@ -1,6 +1,6 @@
-// Detects whether a person uses the page: without input, nobody is looking at it.
+// Detects whether the page is used: without input, no user is present.
 
-/** How long after the last input a person counts as present, ms. */
+/** Time after the last input in which the user counts as present, ms. */
 export const LOOKING_MS = 120_000;
 
 /** Tracks the last input, by a monotonic clock. */
@@ -11,7 +11,7 @@ export class Attention {
     this.#at = clock();
   }
 
-  /** Records an input. Returns whether the person was away before. */
+  /** Records an input. Returns whether the user was away before. */
   touch(): boolean {
     const was = this.here;
     this.#at = this.clock();

@@ -1,13 +1,13 @@
 /** The interval of a hidden page, ms: it gets no animation frames. */
 const HIDDEN_MS = 250;
 
-/** Work of less is not worth a pause, ms. */
+/** Duration of work below which a pause is not needed, ms. */
 const SHORT_MS = 4;
 /** The pause after longer work, in times of the work. */
 const REST = 2;
 /** The longest pause, ms. */
 const REST_MAX_MS = 100;
-/** So long after a key went down its letter is drawn first, ms. */
+/** Time after a key press in which its letter is drawn first, ms. */
 const PRESS_MS = 32;
 
 let pressedAt = -Infinity;

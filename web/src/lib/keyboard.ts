@@ -1,5 +1,5 @@
 // Keeps the page above the keyboard of a phone. Chromium and Firefox resize the page by themselves (`interactive-widget` in index.html);
-// Safari lays its keyboard over it, and only tells how much is still visible.
+// Safari draws its keyboard over the page, and only reports the visible height.
 
 /** Smaller differences are the browser's own bars, px. */
 const BAR_PX = 80;
@@ -9,7 +9,7 @@ export function watchKeyboard(): () => void {
   const view = window.visualViewport;
   if (!view) return () => {};
   const fit = (): void => {
-    // Somebody who zooms in sees a part of the page by choice.
+    // A zoomed page is covered in part by choice.
     const covered = view.scale > 1.01 ? 0 : Math.round(innerHeight - view.height);
     document.documentElement.style.setProperty('--covered', `${covered > BAR_PX ? covered : 0}px`);
     // Safari also moves the page up, to show the field: now the field is in sight without that.

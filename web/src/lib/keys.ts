@@ -32,7 +32,7 @@ export interface TextHome {
 export const ALONE_MS = 400;
 /** The time after the last letter of a text in which letters stay text, ms: a pause between two words. */
 const REST_MS = 1_500;
-/** How long the second key of a sequence may take, ms. */
+/** Time for the second key of a sequence, ms. */
 const SEQUENCE_MS = 1_200;
 const MODIFIERS = ['Shift', 'Control', 'Alt', 'AltGraph', 'Meta'];
 

@@ -1,8 +1,8 @@
-// Work that nobody waits for: it must not delay what a person came to see.
+// Work that is not urgent: it must not delay the content of the page.
 
-/** How long such work waits at most, ms. */
+/** Maximum time that such work waits, ms. */
 const PATIENCE_MS = 2_000;
-/** The pause instead, ms, in browsers that do not tell when they are idle. */
+/** Pause in browsers that do not report when they are idle, ms. */
 const PAUSE_MS = 200;
 
 /** Does the work when the page has nothing else to do, and at the latest after {@link PATIENCE_MS}. */

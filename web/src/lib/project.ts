@@ -1,9 +1,9 @@
-// Which project a session belongs to, in the words that every list shows, and lists by project.
+// The project of a session, in the words that every list shows, and lists by project.
 import { oneLine } from './text.js';
 import type { SessionInfo } from '../wire/types.js';
 
 export interface ProjectView {
-  /** The same for all sessions of a project. */
+  /** The key that all sessions of a project share. */
   key: string;
   /** The project's name. */
   name: string;
@@ -39,7 +39,7 @@ export interface ProjectGroup {
   key: string;
   name: string;
   root: string;
-  /** What waits first, then what runs, then by last activity. */
+  /** The sessions: those that wait first, then those that run, then by last activity. */
   sessions: SessionInfo[];
   /** The number of open requests in all of them. */
   waiting: number;
@@ -73,7 +73,7 @@ export function byProject(sessions: Iterable<SessionInfo>, open: (s: SessionInfo
 
 /** The folded projects of this device, by their keys. */
 const FOLDED_KEY = 'plexus.folded';
-/** Most folded projects that are remembered; those folded longest ago open again. */
+/** Maximum number of folded projects that are stored; those folded longest ago open again. */
 const FOLDED_MAX = 500;
 
 export function readFolded(): Set<string> {

@@ -10,7 +10,7 @@ export const version = versionIn(document.head.innerHTML);
 const types = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(url: string): unknown } } }).trustedTypes;
 const policy = types?.createPolicy('plexus', { createScriptURL: (text: string) => { if (text !== WORKER) throw new TypeError(text); return text; } });
 
-/** Has the service worker keep the files of this page's version while the page is open. */
+/** Makes the service worker keep the files of this page's version while the page is open. */
 export function holdFiles(): void {
   void navigator.locks?.request(fileLock(version), { mode: 'shared' }, () => new Promise(() => {})).catch(() => {});
 }
@@ -26,7 +26,7 @@ export async function keepFiles(): Promise<void> {
   } catch { /* without it the page needs a network */ }
 }
 
-/** Has the service worker check for a new version. */
+/** Makes the service worker check for a new version. */
 export async function renewFiles(): Promise<void> {
   try { await (await navigator.serviceWorker?.getRegistration())?.update(); } catch { /* the next call tries again */ }
 }

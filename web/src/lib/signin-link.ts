@@ -1,4 +1,4 @@
-// The sign-in that the address names. The page's first script takes it, before anything else runs.
+// The sign-in in the address. The page's first script takes it, before anything else runs.
 
 /** RFC 9110 token characters: the only ones that may stand in a WebSocket subprotocol. */
 export const TOKEN_SHAPE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{8,1024}$/;
@@ -13,7 +13,7 @@ export function takeLink(): Wanted | null {
   if (!match) return null;
   history.replaceState(null, '', location.pathname);
   let value = '';
-  // What cannot be decoded is no sign-in; an exception here would be a page without anything.
+  // A value that cannot be decoded is no sign-in; an exception here would leave the page empty.
   try { value = decodeURIComponent(match[2] ?? ''); } catch { /* it stays empty */ }
   const fine = match[1] === 'share' ? TOKEN_SHAPE.test(value) : CODE_SHAPE.test(value);
   return { kind: match[1] as Wanted['kind'], value: fine ? value : '' };

@@ -9,7 +9,7 @@ export const readable = (text: string): string => text.replace(HIDDEN_IN_PROSE, 
 /** Any value as text. */
 export const str = (v: unknown): string =>
   typeof v === 'string' ? v : v === null || v === undefined ? '' : typeof v === 'object' ? JSON.stringify(v, null, 2) : String(v);
-/** As `visible`, on one line. */
+/** Makes any value visible like `visible`, on one line. */
 export const oneLine = (v: unknown): string => visible(str(v).replace(/[\n\t]+/g, ' ')).trim();
 /** Any value as a list. */
 export const list = <T = any>(v: unknown): T[] => (Array.isArray(v) ? (v as T[]) : []);

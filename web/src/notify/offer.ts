@@ -1,4 +1,4 @@
-// `<plexus-push-offer>`: offers notifications to a device that has just joined, until somebody decides. People pair a phone to be told.
+// `<plexus-push-offer>`: offers notifications to a device that has just joined, until the user decides. People pair a phone to be notified.
 
 import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -9,7 +9,7 @@ import { icon } from '../ui/icons.js';
 import { push, refreshPush, subscribe } from './push.js';
 
 const t = text.notify.offer;
-/** Where a browser remembers that nobody has decided yet. */
+/** The key under which a browser stores that the user has not decided yet. */
 const KEY = 'plexus.push-offer';
 
 const kept = (): boolean => { try { return localStorage.getItem(KEY) !== null; } catch { return false; } };

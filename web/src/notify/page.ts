@@ -16,14 +16,14 @@ export function startNotify(): void {
   started = true;
   navigator.serviceWorker?.addEventListener('message', (event: MessageEvent<{ plexus?: string; hash?: string } | null>) => {
     const message = event.data;
-    // Only fragments: a message cannot lead to another address.
+    // Only fragments are accepted: a message cannot lead to another address.
     if (message?.plexus === 'open' && typeof message.hash === 'string' && message.hash.startsWith('#/')) location.hash = message.hash;
   });
   navigator.serviceWorker?.startMessages?.();
   later(() => {
     startBadges();
     startSound();
-    // What this page shows needs no notification.
+    // A visible page needs no notification of its content.
     document.addEventListener('visibilitychange', () => void tidy());
     void tidy();
     // A lost subscription is renewed at the next visit.

@@ -39,7 +39,7 @@ export interface Shape {
 
 const ICONS = { icon: '/icon-192.png', badge: '/icon-badge.png' };
 const KINDS = ['request', 'ended', 'failed', 'no_progress', 'withdrawn', 'test'];
-/** Longest text that a notification shows, in characters; systems cut at less. */
+/** Maximum length of a text in a notification, in characters; systems cut earlier. */
 const BODY_CHARS = 300;
 
 /** The beginning of the reasons in the gateway's text. */

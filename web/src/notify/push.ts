@@ -1,4 +1,4 @@
-// This browser's push subscription, and what may prevent it.
+// This browser's push subscription, and the obstacles to it.
 
 import { signal } from '../lib/signal.js';
 import { plexus, Refused, why } from '../plexus.js';
@@ -6,7 +6,7 @@ import { text } from '../text/en.js';
 import type { Push, PushSettings } from '../wire/types.js';
 
 const t = text.notify;
-/** How long the service worker may take to become ready, ms. */
+/** Time for the service worker to become ready, ms. */
 const READY_MS = 8_000;
 
 /** The gateway's settings for this device. */
@@ -25,7 +25,7 @@ export const push = signal<PushState>({ is: 'unknown', words: '', settings: {} }
 const isApple = (): boolean => /iPhone|iPad|iPod/.test(navigator.userAgent) || (navigator.userAgent.includes('Mac') && navigator.maxTouchPoints > 1);
 const fromHome = (): boolean => matchMedia('(display-mode: standalone)').matches || (navigator as { standalone?: boolean }).standalone === true;
 
-/** What prevents pushes in this browser; empty if nothing. */
+/** The obstacle to pushes in this browser; empty if there is none. */
 export function missingSupport(): string {
   if (!window.isSecureContext) return t.needsHttps;
   if (isApple() && !fromHome() && !('PushManager' in window)) return t.needsHome;

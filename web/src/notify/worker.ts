@@ -11,7 +11,7 @@ import type { Me } from '../wire/types.js';
 const CALL_MS = 10_000;
 /** Attempts to send an answer, under the same key. */
 const TRIES = 3;
-/** How long a "withdrawn" notification without a predecessor is shown, ms: browsers require that each push shows something. */
+/** Time that a "withdrawn" notification without a predecessor is shown, ms: browsers require that each push shows something. */
 const GLANCE_MS = 1_500;
 
 // The type library of the page declares `self` as a window.
@@ -91,7 +91,7 @@ async function answer(action: Action, tag: string, data: NotificationData, csrf:
   const path = `/v1/requests/${encodeURIComponent(data.request_id ?? '')}/answer`;
   const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Plexus-CSRF': csrf, 'Idempotency-Key': freshKey() };
   const body = JSON.stringify({ ok: action === 'allow_once', digest: data.digest });
-  // If the system ends this worker now, the notification still says what is true.
+  // If the system ends this worker now, the notification is still correct.
   await tell(t.sending, '', false);
   for (let left = TRIES; left > 0; left -= 1) {
     try {

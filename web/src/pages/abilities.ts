@@ -8,7 +8,7 @@ import { icon } from '../ui/icons.js';
 import type { McpServer, McpServers, Skill, SkillError, Skills } from '../wire/types.js';
 
 const t = text.shell.abilities;
-/** With more skills than this there is a search field. */
+/** Number of skills above which there is a search field. */
 const MANY = 8;
 const TONE: Record<string, string> = { ready: 'ok', error: 'danger', connecting: 'warn' };
 

@@ -1,4 +1,4 @@
-// What pages need to know of "New session" without its form, which is loaded when it is opened.
+// The part of "New session" that other pages need, without its form, which is loaded when it is opened.
 import { plexus } from '../plexus.js';
 import type { RuntimeInfo } from '../wire/types.js';
 

@@ -1,9 +1,9 @@
-// A ceiling as people read and write it: `5 USD, 2,000,000 tokens`. Pure.
+// A ceiling as users read and write it: `5 USD, 2,000,000 tokens`. Pure.
 import type { Ceiling } from '../wire/types.js';
 
-/** Most tokens of a ceiling. */
+/** Maximum number of tokens of a ceiling. */
 const TOKENS_MAX = 2 ** 40;
-/** Most money of a ceiling, in any currency. */
+/** Maximum amount of money of a ceiling, in any currency. */
 const MONEY_MAX = 1e9;
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1000, K: 1000, M: 1_000_000 };
 
@@ -13,7 +13,7 @@ export function ceilingText(ceiling: Ceiling): string {
   return [...costs, ...(ceiling.tokens ? [`${ceiling.tokens.toLocaleString('en').replaceAll(',', '_')} tokens`] : [])].join(', ');
 }
 
-/** What somebody wrote; none if it is empty, null if it cannot be read. */
+/** Parses a typed ceiling; an empty text is no ceiling, null is an invalid one. */
 export function readCeiling(words: string): Ceiling | null {
   const read: { tokens?: number; costs?: { amount: number; currency: string }[] } = {};
   if (!words.trim()) return read;

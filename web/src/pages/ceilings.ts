@@ -1,4 +1,4 @@
-// The ceilings of what agents spend, as administrators see and set them. Part of the page of usage.
+// The ceilings of the usage of agents, as administrators see and set them. Part of the page of usage.
 import { css, html, nothing } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
@@ -73,7 +73,7 @@ export class PlexusCeilings extends PlexusElement {
     this.wrong = {};
     for (const of of ['day', 'session'] as const) {
       const words = String(form.get(of) ?? '').trim();
-      // What was not changed stays as it is, also where it is the configuration that says it.
+      // An unchanged ceiling stays as it is, even if it comes from the configuration.
       if (words === ceilingText(all[of])) { if (all.set[of]) set[of] = all.set[of]; continue; }
       const read = readCeiling(words);
       if (read) set[of] = read; else this.wrong = { ...this.wrong, [of]: t.wrong };

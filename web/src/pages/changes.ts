@@ -23,11 +23,11 @@ import type { ChangeDiff, ChangedFile, ChangesView, Envelope } from '../wire/typ
 
 /** Files that are drawn at first, and more at a press. */
 const FILES = 200;
-/** Two reads of the list are at least this far apart, ms. */
+/** Minimum time between two reads of the list, ms. */
 const READ_MS = 2_000;
-/** Least width for two columns of a diff, px. */
+/** Minimum width for two columns of a diff, px. */
 const SIDES_PX = 900;
-/** What may change files: after these events the list is read again. */
+/** Kinds of events that may change files: after them the list is read again. */
 const TELLING: ReadonlySet<string> = new Set(['run_started', 'run_ended', 'tool_call', 'tool_call_update']);
 /** Whether the page runs on the machine of the session: only there an editor can open its files. */
 const HERE = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(location.hostname);
@@ -175,7 +175,7 @@ export class PlexusChanges extends PlexusElement {
       one.diff = await plexus.http<ChangeDiff>('GET', `${this.#path}/file${this.#query({ path: file.path })}`);
     } catch (error) {
       one.problem = why(error);
-      // It changed back meanwhile: the list is what is old.
+      // The file changed back meanwhile: the list is out of date.
       if (error instanceof Refused && error.status === 404) this.#soon();
     }
     one.asked = false;
@@ -353,7 +353,7 @@ export class PlexusChanges extends PlexusElement {
     this.renderRoot.querySelector<HTMLTextAreaElement>('#text')?.focus();
   }
 
-  /** Back to the line that was written about. */
+  /** Returns to the line of the comment. */
   #leave(): void {
     const at = this.writing;
     this.writing = null;
@@ -395,7 +395,7 @@ export class PlexusChanges extends PlexusElement {
   // --- undo, patches
 
   async #undo(file: ChangedFile, hunk?: number): Promise<void> {
-    // What is shown is what is undone: the digest of the diff that was read.
+    // The change on the screen is exactly the one that is undone: the digest of the diff that was read.
     const digest = hunk === undefined ? file.digest : (this.#diffs.get(file.path)?.diff?.digest ?? file.digest);
     const busy = ['running', 'waiting'].includes(plexus.sessions.peek().get(this.sessionId)?.state ?? '');
     if (!(await confirm(t.undoTitle(visible(file.path), hunk !== undefined), busy ? `${t.undoBusy} ${t.undoText}` : t.undoText, t.undoDo, true))) return;

@@ -15,7 +15,7 @@ import './pairing.js';
 import type { PlexusPairing } from './pairing.js';
 
 const t = text.shell.devices;
-/** How often the list is read while it is visible, ms: there are no events for devices going online. */
+/** Interval at which the list is read while it is visible, ms: there are no events for devices going online. */
 const AGAIN_MS = 10_000;
 
 /** The devices and their grants. */
@@ -53,7 +53,7 @@ export class PlexusDevices extends PlexusElement {
   }
 
   async #read(): Promise<void> {
-    // Without a connection the bar says so.
+    // Without a connection, the bar reports it.
     if (!plexus.live.peek() || !plexus.may('admin')) return;
     try {
       this.devices = list<Device>((await plexus.http('GET', '/v1/devices'))?.devices);

@@ -9,7 +9,7 @@ import { icon } from '../ui/icons.js';
 import type { Folders } from '../wire/types.js';
 
 const t = text.shell.newSession;
-/** The pause in typing before folders are looked for, ms. */
+/** Pause in typing before folders are searched, ms. */
 const PAUSE_MS = 120;
 
 /** The field. Dispatches `folder` with what was typed or chosen. */
@@ -38,7 +38,7 @@ export class PlexusFolderField extends PlexusElement {
     @media (pointer: coarse) { .one { min-height: 44px; } .line button { min-height: 44px; } }
   `];
 
-  /** What stands in the field. */
+  /** The text of the field. */
   get path(): string { return this.renderRoot.querySelector('input')?.value ?? this.value; }
 
   override disconnectedCallback(): void {
@@ -106,7 +106,7 @@ export class PlexusFolderField extends PlexusElement {
     }
   }
 
-  /** Goes into a folder: it stands in the field, and its folders are listed. */
+  /** Opens a folder: it becomes the text of the field, and its folders are listed. */
   #take(path: string): void {
     this.value = path;
     const field = this.renderRoot.querySelector('input');

@@ -1,5 +1,5 @@
-// The wall: what the agents of all sessions have pinned, side by side. A surface is read when it comes into view, and drawn again only
-// while it is in view: the cost is that of what is seen.
+// The wall: the pinned surfaces of all sessions, side by side. A surface is read when it comes into view, and drawn again only while it is
+// in view: the cost is that of the visible ones.
 import { css, html, nothing, type PropertyValues } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { repeat } from 'lit/directives/repeat.js';
@@ -19,11 +19,11 @@ import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
 
 const t = text.shell.home;
-/** Surfaces that have a place at first; a button makes more. */
+/** Number of surfaces that have a place at first; a button adds more. */
 const STEP = 120;
-/** How far outside of what is seen a surface is read already, px. */
+/** Distance outside of the visible area within which a surface is read, px. */
 const AHEAD_PX = 200;
-/** Presses do not count for this long after the surfaces have moved, ms: the one pressed may not be the one that was meant. */
+/** Time after the surfaces have moved in which presses do not count, ms: the pressed one may not be the intended one. */
 const MOVED_MS = 500;
 /** The order of sessions when the page is opened. */
 const STATES: readonly string[] = ['waiting', 'running', 'idle', 'exited'];
@@ -214,7 +214,7 @@ export class PlexusHome extends PlexusElement {
     const action = event as CustomEvent<Action> & { respondWith(reply: Promise<unknown>): void };
     event.stopPropagation();
     const sent = sendAction(session_id, action.detail);
-    // It may have been refused because the surface changed meanwhile.
+    // The action may have been refused because the surface changed meanwhile.
     sent.catch(() => this.#shelves.get(session_id)?.refresh());
     action.respondWith(sent);
   }

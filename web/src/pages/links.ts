@@ -99,7 +99,7 @@ export class PlexusLinks extends PlexusElement {
       toast((action === 'link' ? t.linked : t.unlinked)(oneLine(one.title)), { tone: 'ok' });
     } catch (error) {
       const problem = text.shell.failed(why(error));
-      // What is shown next is what there is now.
+      // The list is read again, so that it shows the current state.
       await this.#load();
       this.problem = problem;
     } finally { this.busy = false; }

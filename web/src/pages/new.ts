@@ -20,9 +20,9 @@ import { split } from './split.js';
 const t = text.shell.newSession;
 const past = text.shell.sessions.past;
 const NAMES = text.shell.runtimes.known;
-/** How long an agent may take to start, ms; the gateway gives up earlier. */
+/** Time for an agent to start, ms; the gateway gives up earlier. */
 const START_MS = 180_000;
-/** The time between two looks at an agent that starts, ms. */
+/** Time between two checks of an agent that starts, ms. */
 const LOOK_MS = 250;
 /** Recent folders offered. */
 const RECENTS = 5;
@@ -47,7 +47,7 @@ export class PlexusNewSession extends PlexusElement {
   @state() private agents: KnownAgent[] | null = null;
   @state() private recent: Folders['recent'] = [];
   @state() private home = '';
-  /** The folder that a person named; null: the one that is offered. */
+  /** The folder that the user named; null for the suggested one. */
   @state() private folder: string | null = null;
   @state() private chosen = '';
   @state() private shots: Shot[] = [];
@@ -58,7 +58,7 @@ export class PlexusNewSession extends PlexusElement {
   #abort: AbortController | null = null;
   /** The list as it was when "Start" was pressed: it stays so while the agent starts. */
   #pressed: Choice[] | null = null;
-  /** The last attempt: the same again has the same key. */
+  /** The last attempt: repeating it uses the same key. */
   #last = { body: '', key: '' };
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
@@ -114,7 +114,7 @@ export class PlexusNewSession extends PlexusElement {
   }
 
   override updated(changed: PropertyValues): void {
-    // It stands where "Start" was pressed, which on a phone may be below the screen's end.
+    // The problem stands at the place of "Start", which on a phone may be below the screen's end.
     if (changed.has('problem') && this.problem) this.renderRoot.querySelector('.problem')?.scrollIntoView({ block: 'nearest' });
   }
 
@@ -209,7 +209,7 @@ export class PlexusNewSession extends PlexusElement {
       <label class="field">${t.name}<input name="title" ?disabled=${busy} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>`;
   }
 
-  /** An agent that does not run, whose conversations are wanted. */
+  /** An agent that is not running, whose conversations are requested. */
   #asleep(agent: KnownAgent, busy: boolean) {
     const name = NAMES[agent.name] ?? oneLine(agent.name);
     return busy ? nothing : html`<div class="asleep"><p class="mute">${past.asleep(name)}</p><button type="button" id="wake" @click=${() => void this.#wake(agent, name)}>${past.wake}</button></div>`;
@@ -233,7 +233,7 @@ export class PlexusNewSession extends PlexusElement {
     this.renderRoot.querySelector('form')?.requestSubmit();
   };
 
-  /** What is wanted of the gateway; null if nothing can be sent. */
+  /** The request to the gateway; null if nothing can be sent. */
   #wish(form: FormData, choice: Choice): { [name: string]: unknown } | null {
     const word = (name: string) => String(form.get(name) ?? '').trim();
     if (choice.kind === 'preset' && this.old) return null;
@@ -276,7 +276,7 @@ export class PlexusNewSession extends PlexusElement {
       this.#open(session);
     } catch (error) {
       this.problem = session ? { words: t.unsent(why(error)) } : this.#failure(error);
-      // After a refusal, the same wish is another attempt.
+      // After a refusal, repeating the request is another attempt.
       if (!session) this.#last = { body: '', key: '' };
     } finally {
       clearTimeout(limit);
@@ -297,7 +297,7 @@ export class PlexusNewSession extends PlexusElement {
     let ready = false;
     try {
       const cwd = this.folder ?? this.recent[0]?.path ?? this.home;
-      // Not given up half-way: what was started must be known to be removed.
+      // The call is not cancelled half-way: a runtime that was started must be known to be removed.
       started = (await plexus.http<RuntimeInfo>('POST', '/v1/runtimes', { preset: agent.name, ...(cwd ? { cwd } : {}) })).runtime_id;
       const path = `/v1/runtimes/${encodeURIComponent(started)}`;
       let now: RuntimeInfo;

@@ -9,7 +9,7 @@ import { announce } from '../ui/say.js';
 import type { Pairing, PairingState, Scope } from '../wire/types.js';
 
 const t = text.shell.pair;
-/** How long the gateway holds one poll of a pairing, seconds. */
+/** Time that the gateway holds one poll of a pairing, seconds. */
 const WAIT_S = 15;
 const SCOPES: readonly Scope[] = ['watch', 'prompt', 'approve', 'admin', 'type'];
 

@@ -12,9 +12,9 @@ import type { Resumable, ResumablePage } from '../wire/types.js';
 const t = text.shell.sessions.past;
 /** Conversations of one page, and rows drawn at a time. */
 const STEP = 200;
-/** Most conversations read. */
+/** Maximum number of conversations that are read. */
 const MOST = 2_000;
-/** Most pages read: an agent may return few conversations per page, or none. */
+/** Maximum number of pages that are read: an agent may return few conversations per page, or none. */
 const PAGES = 100;
 
 /** The past conversations of a runtime with a search field. Dispatches `pick`, and `resume` for Enter. Titles and folders are the agent's own. */

@@ -16,7 +16,7 @@ import { newSession } from './begin.js';
 const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };
 
-/** What a person who relies on questions should know of an agent. */
+/** Warnings for a user who relies on an agent's questions. */
 function conductOf(r: Pick<RuntimeInfo, 'acted_unasked' | 'reviewer' | 'fixed_folder' | 'cwd'>): string[] {
   return [r.acted_unasked ? t.unasked(oneLine(r.acted_unasked)) : '', r.reviewer ? t.reviewer(oneLine(r.reviewer)) : '', r.fixed_folder ? t.fixedFolder(oneLine(r.cwd)) : ''].filter(Boolean);
 }

@@ -24,7 +24,7 @@ export async function archive(s: SessionInfo, archived = !s.archived): Promise<v
   if (archived && s.project?.worktree && plexus.may('admin')) await import('./worktree.js').then(({ offerRemoval }) => offerRemoval(s)).catch(() => { /* it is still listed by `plexus worktrees` */ });
 }
 
-/** What the agent of a session can tell of itself. */
+/** Whether the agent of a session can report its servers or skills. */
 const tells = (s: SessionInfo): boolean => {
   const can = plexus.runtimes.peek().get(s.runtime_id)?.capabilities ?? [];
   return s.state !== 'exited' && (can.includes('mcp_list') || can.includes('skills_list'));

@@ -197,7 +197,7 @@ export class PlexusSessions extends PlexusElement {
   override render() {
     const open = this.#open();
     const groups = this.#groups(open);
-    // What is looked for is shown wherever it is.
+    // A match of the filter is shown even in a folded project.
     const folds = (group: ProjectGroup): boolean => !this.filter.trim() && this.only !== group.key && this.folded.has(group.key);
     let left = this.limit;
     let more = 0;

@@ -16,16 +16,16 @@ import { signinWanted, type Wanted } from './wanted.js';
 
 const t = text.shell.signin;
 const j = text.shell.join;
-/** How long the gateway holds one poll of a pairing, seconds. */
+/** Time that the gateway holds one poll of a pairing, seconds. */
 const WAIT_S = 15;
 /** Pause before a sign-in that could not reach the gateway is tried again, ms. */
 const AGAIN_MS = 2_500;
 /** The pending sign-in. */
 let begun: Wanted | null = null;
 
-/** Where the browser keeps its identifier. */
+/** The key under which the browser stores its identifier. */
 const BROWSER = 'plexus.browser';
-/** What tells this browser from others: signing in anew replaces its device. Absent where nothing can be kept. */
+/** The identifier that distinguishes this browser from others: signing in again replaces its device. Absent if nothing can be stored. */
 function browserId(): { browser?: string } {
   try {
     let id = localStorage.getItem(BROWSER) ?? '';
@@ -80,7 +80,7 @@ export class PlexusSignin extends PlexusElement {
 
   override updated(): void {
     const wanted = signinWanted.peek();
-    // Only by the connected element, and once: a code works once.
+    // Only the connected element signs in, and only once: a code works once.
     if (!wanted || wanted === begun || !this.isConnected) return;
     begun = wanted;
     queueMicrotask(() => void this.#begin(wanted));

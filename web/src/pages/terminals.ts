@@ -66,7 +66,7 @@ function withoutStyleElements(root: ShadowRoot, work: () => void): void {
   try { work(); } finally { Reflect.deleteProperty(document, 'createElement'); }
 }
 
-/** How a terminal stands, in words. */
+/** The state of a terminal, in words. */
 const standing = (one: TerminalInfo): string =>
   !one.exited ? t.running : one.exited.code !== undefined ? t.exited(one.exited.code) : one.exited.signal !== undefined ? t.killed(one.exited.signal) : t.ended;
 
@@ -175,7 +175,7 @@ export class PlexusTerminalView extends PlexusElement {
     this.#ratio = (pen?.measureText('W').width ?? 60) / 100;
     const term = new Terminal({
       disableStdin: true, scrollback: SCROLLBACK, fontFamily: font, fontSize: FONT_MAX, lineHeight: LINE, theme: colours(), cursorInactiveStyle: 'outline', minimumContrastRatio: 4.5, screenReaderMode: true,
-      // Only pages are opened, in a window that knows nothing of this one.
+      // Only web pages are opened, in a window without a reference to this one.
       linkHandler: { activate: (_, address) => { if (/^https?:\/\//i.test(address)) window.open(address, '_blank', 'noopener,noreferrer'); } },
     });
     // The gateway shows no questions of programs to their terminal; one that came would be answered by the owner's terminal alone.

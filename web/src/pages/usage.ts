@@ -1,4 +1,4 @@
-// What agents spent: sums, bars by day, and a table that can be sorted. Loaded when it is opened.
+// The usage of agents: sums, bars by day, and a table that can be sorted. Loaded when it is opened.
 import { css, html, nothing, type PropertyValues, type TemplateResult } from 'lit';
 import { customElement, property, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
@@ -16,10 +16,10 @@ import type { Money, Spending, UsageRow, UsageSums } from '../wire/types.js';
 
 /** Days that can be chosen. */
 const SPANS = [1, 7, 30] as const;
-/** Most rows of a table. */
+/** Maximum number of rows of a table. */
 const ROWS = 200;
 const DAY_MS = 86_400_000;
-/** Days begin at a multiple of this, in minutes from those of UTC. */
+/** Step of the time zone's offset that the gateway accepts, minutes. */
 const OFFSET_STEP = 15;
 
 type By = 'runtime' | 'project' | 'session' | 'run';
@@ -157,7 +157,7 @@ export class PlexusUsage extends PlexusElement {
     return [...rows].sort((a, b) => (down ? -order(a, b) : order(a, b)));
   }
 
-  /** What a row is of, in words. */
+  /** The subject of a row, in words. */
   #name(row: UsageRow): string {
     switch (this.by) {
       case 'runtime': return oneLine(row.runtime_id);

@@ -1,4 +1,4 @@
-// The worktree of a session that was archived: whether it may go, asked once. Loaded when it is needed.
+// The worktree of a session that was archived: asks once whether to remove it. Loaded when it is needed.
 import { plexus } from '../plexus.js';
 import { oneLine } from '../lib/text.js';
 import { worktreeWords as t } from '../text/worktree.js';
@@ -9,7 +9,8 @@ import type { SessionInfo } from '../wire/types.js';
 
 interface Worktree { path: string; branch: string; sessions: string[]; unsaved?: { changed: number; ahead: number; digest: string }; missing?: boolean }
 
-/** Offers to remove the worktree that the gateway made for a session, if no other session works in it. Nothing is lost unasked. */
+/** Offers to remove the worktree that the gateway made for a session, if no other session works in it. Nothing is removed without
+ *  confirmation. */
 export async function offerRemoval(session: SessionInfo): Promise<void> {
   const cwd = session.cwd ?? '';
   const { worktrees } = await plexus.http<{ worktrees: Worktree[] }>('GET', '/v1/worktrees');

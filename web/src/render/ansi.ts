@@ -20,7 +20,7 @@ export interface Run {
 
 export type Line = Run[];
 
-/** Longest escape sequence, in characters; a longer one is dropped. */
+/** Maximum length of an escape sequence, in characters; a longer one is dropped. */
 const SEQUENCE_MAX = 4096;
 
 type Mode = 'text' | 'esc' | 'csi' | 'string' | 'string-esc' | 'charset';

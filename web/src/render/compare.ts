@@ -4,7 +4,7 @@ import { diffArrays } from 'diff';
 
 /** Time limit of a diff, ms; then the changed middle is shown as replaced. */
 const DIFF_MS = 2_000;
-/** From this many lines, of both texts together, the texts are split at lines that occur once in both. */
+/** Minimum number of lines, of both texts together, from which the texts are split at lines that occur once in both. */
 const ANCHORED = 2_000;
 
 /** Pairs of kind (0 same, 1 removed, 2 added) and number of lines. */

@@ -18,7 +18,7 @@ const WORDS_MAX = 400;
 const REMEMBERED = 50;
 /** Texts of at most this many characters and lines, together, are compared before anything is drawn, so that nothing moves afterwards. */
 const AT_ONCE = { chars: 8_000, lines: 400 };
-/** Least width for two columns, px. */
+/** Minimum width for two columns, px. */
 const SIDES_PX = 720;
 
 type Row =

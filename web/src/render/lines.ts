@@ -10,7 +10,7 @@ const MARGIN = 30;
 const WHOLE = 300;
 /** The height of a line, px; `.lines` in the style sheet has the same. */
 export const LINE_PX = 20;
-/** Longest drawn part of a line, in characters. */
+/** Maximum length of the drawn part of a line, in characters. */
 export const LINE_SHOWN = 2_000;
 /** Characters that "show more" adds to a long line. */
 const PIECE = 65_536;

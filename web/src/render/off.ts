@@ -4,7 +4,7 @@ import url from './worker.js?worker&url';
 import type { Ops } from './compare.js';
 import type { Coloured, Task } from './worker.js';
 
-/** Longest highlighted code, in characters. */
+/** Maximum length of highlighted code, in characters. */
 export const COLOUR_MAX = 20_000;
 /** Cached highlighted blocks, so that scrolling back does not highlight them again. */
 const REMEMBERED = 200;

@@ -45,7 +45,7 @@ export class Output {
   #ansi = new Ansi();
   #all: Line[] = [];
   #text = '';
-  /** How much of the text was parsed, in characters. */
+  /** The length of the text that was parsed, in characters. */
   #at = 0;
   #due = false;
   readonly #longs = h('div');

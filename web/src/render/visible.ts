@@ -15,17 +15,17 @@ export function visible(text: string): string {
   return text.replace(DECEPTIVE, (c) => (c === '\n' || c === '\t' ? c : escaped(c)));
 }
 
-/** As `visible`, on one line. */
+/** Makes a text visible like `visible`, on one line. */
 export function oneLine(text: string): string {
   return visible(text.replace(/[\n\t]+/g, ' ')).trim();
 }
 
-/** For a program's output. */
+/** Makes a program's output visible. */
 export function visibleOutput(text: string): string {
   return text.replace(OUTPUT, (c) => (c === '\n' || c === '\t' ? c : escaped(c)));
 }
 
-/** For running text: keeps scripts, emoji and isolates, and escapes overrides of the reading order. */
+/** Makes running text readable: keeps scripts, emoji and isolates, and escapes overrides of the reading order. */
 export function readable(text: string): string {
   return text.replace(OVERRIDES, escaped);
 }

@@ -41,7 +41,7 @@ export interface Action {
   key: string | null;
   /** Whether the answer needs a long press or a typed word. */
   hold: boolean;
-  /** Why the device may not give it; null if it may. */
+  /** The reason why the device may not give the answer; null if it may. */
   unavailable: Unavailable | null;
   /** The answer without typed or picked values; null for `later`, which sends nothing. */
   answer: Answer | null;
@@ -55,7 +55,7 @@ const BY_KIND: Record<string, Role> = { allow_once: 'allow_once', allow_always: 
 /** The role of an offered option; of an unknown kind, an answer that is guarded like an allowing one. */
 export const roleOf = ({ kind, for_session }: Offer): Role => (kind === 'allow_always' && for_session ? 'allow_session' : (BY_KIND[kind] ?? 'choose'));
 
-/** What two labels have in common that differ in case and punctuation only. */
+/** A label without case and punctuation, for comparisons. */
 const letters = (label: string): string => label.replace(/[^\p{Alphabetic}\p{N}]/gu, '').toLowerCase();
 
 function labelOf(offer: Offer): string {

@@ -4,11 +4,11 @@
 
 import { answers } from '../../../clients/typescript/src/answers.js';
 
-/** How long a card must have stood still before it takes an answer, ms. */
+/** Time that a card must have stood still before it accepts an answer, ms. */
 export const ARMING_MS = answers.guardMs;
-/** How long a danger button is held down, ms. If shorter, a slow tap would count as a decision. */
+/** Time that a danger button is held down, ms. If shorter, a slow tap would count as a decision. */
 export const HOLD_MS = 900;
-/** How often the positions of open cards are checked, ms. If longer, a move may be noticed too late. */
+/** Interval of the checks of the positions of open cards, ms. If longer, a move may be noticed too late. */
 export const WATCH_MS = 80;
 /** Smaller moves are rounding errors, px. */
 const JITTER_PX = 2;
@@ -43,7 +43,7 @@ export class Arming {
     return moved;
   }
 
-  /** How long it still takes no press, ms. */
+  /** The remaining time until the card accepts a press, ms. */
   left(now: number): number {
     return Math.max(0, this.#since + ARMING_MS - now);
   }

@@ -1,4 +1,5 @@
-// What a request asks, in one line; which requests ask the same; and what of the agent's text says more than the gateway shows. Pure.
+// The question of a request in one line, the key of requests with the same question, and the part of the agent's text that adds to the
+// gateway's. Pure.
 //
 // The texts are untrusted: every string is cut, put on one line, and its hidden characters are made visible.
 
@@ -8,14 +9,14 @@ import type { Request } from './wire.js';
 
 const t = text.request.rows;
 
-/** Longest part of a text that goes into a row, in characters: more is never visible in one line. */
+/** Maximum length of a part of a text in a row, in characters: more is never visible in one line. */
 const LINE_CHARS = 320;
-/** Longest file name that a row shows whole, in characters. */
+/** Maximum length of a file name that a row shows completely, in characters. */
 const NAME_CHARS = 40;
 
 /** One line. Where there is no room, `head` loses its end; `tail` and `more` stay. */
 export interface AskedLine {
-  /** What is done, in the page's own word; empty for a command, which speaks for itself. */
+  /** The action in the page's own words; empty for a command, which needs no verb. */
   verb: string;
   head: string;
   tail: string;
@@ -39,7 +40,7 @@ function ofPath(path: string): Pick<AskedLine, 'head' | 'tail'> {
   return name && name.length <= NAME_CHARS && name.length < shown.length ? { head: shown.slice(0, -name.length), tail: name } : { head: shown, tail: '' };
 }
 
-/** What a request asks, in one line. */
+/** The question of a request, in one line. */
 export function lineOf(request: Request): AskedLine {
   const { subject, display } = request;
   switch (subject?.type) {
@@ -70,7 +71,7 @@ export function lineOf(request: Request): AskedLine {
   return line(asks ? t.question : '', display || request.title, { quoted: asks });
 }
 
-/** The same as plain words, for names and announcements. */
+/** The question as plain text, for names and announcements. */
 export function wordsOf(request: Request): string {
   const { verb, head, tail, more, quoted } = lineOf(request);
   const asked = quoted ? `“${head}${tail}”` : `${head}${tail}`;
@@ -79,7 +80,8 @@ export function wordsOf(request: Request): string {
 
 const keys = new WeakMap<Request, string>();
 
-/** What two requests have in common that ask the same: the command itself, else the whole display. Empty if it is not known whole. */
+/** The common key of requests with the same question: the command itself, else the whole display. Empty if the question is not known
+ *  completely. */
 export function sameAs(request: Request): string {
   const known = keys.get(request);
   if (known !== undefined) return known;
@@ -122,7 +124,7 @@ export function folderOf(request: Request, cwd: string | undefined): string {
 /** Whether it only asks something and does nothing by itself. */
 export const asksOnly = (request: Request): boolean => request.subject?.type === 'question' || request.type === 'prompt' || request.type === 'pick';
 
-/** What the agent wants, as the head of a card: the page's own words, and what they are about. */
+/** The agent's request as the head of a card: the action in the page's own words, and its object. */
 export interface Head {
   words: string;
   target: Pick<AskedLine, 'head' | 'tail'> | null;

@@ -42,15 +42,15 @@ const t = text.request;
 
 /** Pauses before an answer without a reply is sent again, ms; the last one repeats. */
 const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
-/** Longest agent text shown at first, in characters; a button shows the rest. */
+/** Maximum length of an agent's text that is shown at first, in characters; a button shows the rest. */
 const QUOTE_CHARS = 600;
-/** As `QUOTE_CHARS`, in lines. */
+/** The same limit in lines. */
 const QUOTE_LINES = 6;
-/** Longest text of a question that cannot be cut, in characters: the gateway cuts at 4,096 bytes. */
+/** Maximum length of the text of a question that cannot have been cut, in characters: the gateway cuts at 4,096 bytes. */
 const WHOLE_CHARS = 1_024;
 /** A deadline sooner than this is emphasized, ms. */
 const SOON_MS = 60_000;
-/** Longest reason, in characters. */
+/** Maximum length of a reason, in characters. */
 const REASON_CHARS = 2_000;
 
 type Status = 'open' | 'sending' | 'unknown' | 'closed';
@@ -96,7 +96,7 @@ export class PlexusCard extends PlexusElement {
   /** The id of the answer that waits for its second step; empty if none does. */
   #step = '';
   #formEnd: IntersectionObserver | undefined;
-  /** When it was resolved, ms since the epoch; 0 while open. */
+  /** The time when the request was resolved, ms since the epoch; 0 while it is open. */
   closedAt = 0;
 
   constructor() {
@@ -195,7 +195,8 @@ export class PlexusCard extends PlexusElement {
     this.#ended(!this.#late && receipt?.resolved_by?.device_id === plexus.me.peek()?.device_id);
   }
 
-  /** Tells that nothing more is to be answered here. `mine`: by a press on this card, so that the next one may take its place. */
+  /** Reports that the request needs no further answer here. `mine`: it was answered by a press on this card, so that the next one may
+   *  take its place. */
   #ended(mine: boolean): void {
     this.dispatchEvent(new CustomEvent('closed', { bubbles: true, composed: true, detail: { request_id: this.request.request_id, mine } }));
   }
@@ -260,14 +261,14 @@ export class PlexusCard extends PlexusElement {
     return this.#step ? this.#actions().find((action) => action.id === this.#step) : undefined;
   }
 
-  /** Why nothing can be answered now; empty if something can. */
+  /** The reason why nothing can be answered now; empty if something can. */
   #hindrance(): string {
     if (this.#now.observe_only) return UNAVAILABLE.observe_only;
     if (!plexus.may('approve')) return UNAVAILABLE.scope;
     return plexus.live.value ? '' : t.offline;
   }
 
-  /** Why this answer cannot be given now; empty if it can. */
+  /** The reason why this answer cannot be given now; empty if it can. */
   #obstacle(action: Action): string {
     if (this.status === 'sending') return t.sending;
     if (this.status === 'unknown') return t.unknown;
@@ -287,7 +288,7 @@ export class PlexusCard extends PlexusElement {
     if (!this.open) return false;
     this.#watch();
     const obstacle = this.#obstacle(action);
-    // What cannot be pressed at all says so at once.
+    // A button that can never be pressed shows the reason at once.
     const words = obstacle && obstacle !== t.readFirst && obstacle !== t.seeFirst ? obstacle : this.#arming.armed(performance.now()) ? obstacle : t.early;
     if (words) this.#tell(words, true);
     return words === '';
@@ -303,7 +304,7 @@ export class PlexusCard extends PlexusElement {
   #press(action: Action, held = false): void {
     if (!this.#mayPress(action)) return;
     if (action.role === 'later') return this.#toDesk();
-    // What lasts is confirmed in a step of its own.
+    // An answer that also covers later requests is confirmed in a separate step.
     if (ruleOf(action).lasting && this.#step !== action.id) return this.#toStep(action);
     if (action.hold && !held) return this.#tell(t.holdHint, true);
     const answer = this.#answerOf(action);
@@ -565,7 +566,7 @@ export class PlexusCard extends PlexusElement {
       <div class="actions" data-arming="true">${this.#facts(request)}${this.#answers(request, agent)}</div>`;
   }
 
-  /** What is said below the display: the outcome of the last press, else what stands in the way. */
+  /** The text below the display: the outcome of the last press, else the reason that prevents an answer. */
   #words(request: Request): string {
     if (this.#say) return this.#say;
     const actions = this.#actions();
@@ -576,7 +577,7 @@ export class PlexusCard extends PlexusElement {
     return this.#read || !sizeOf(request.display).long ? '' : t.readFirst;
   }
 
-  /** What would be done, exactly. Of a form the questions say it; what was sent is at hand. */
+  /** The exact display of the action. A form shows its questions instead; the sent text can be opened. */
   #exact(request: Request): TemplateResult {
     const { shown } = apart(request);
     const unreadable = request.subject?.type === 'unreadable';
@@ -623,7 +624,7 @@ export class PlexusCard extends PlexusElement {
 
   #wasRead = (): void => {
     this.#read = true;
-    // What changed while it was shown counts as seen once the person says so.
+    // A change while the card was shown counts as seen once the user confirms it.
     if (!this.#changed) markSeen(this.#now);
     if (this.#say === t.readFirst || this.#say === t.seeFirst) this.#tell('');
     this.requestUpdate();
@@ -669,7 +670,7 @@ export class PlexusCard extends PlexusElement {
     return html`<span class="when" ?data-soon=${left < SOON_MS}>${parts.filter(Boolean).join(' · ')}</span>`;
   }
 
-  /** What the agent says beyond what the gateway shows. */
+  /** The agent's text that the gateway does not show. */
   #quoted(request: Request): TemplateResult | typeof nothing {
     const words = agentWords(request);
     const title = oneLine(words.title);
@@ -707,7 +708,7 @@ export class PlexusCard extends PlexusElement {
     </div>`;
   }
 
-  /** What is in the menu: the other answers, then the tools. */
+  /** The items of the menu: the other answers, then the tools. */
   #items(request: Request, menu: Action[], actions: Action[]): MenuItem[] {
     const deny = actions.some((action) => action.key === 'd');
     const answers = menu.map((action): MenuItem => {

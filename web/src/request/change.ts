@@ -2,7 +2,7 @@
 
 import { diffArrays } from 'diff';
 
-/** Most changes that are computed; beyond it all old and all new lines are shown, to keep the page responsive. */
+/** Maximum number of computed changes; beyond it all old and all new lines are shown, to keep the page responsive. */
 const MAX_EDITS = 400;
 
 export interface Change {

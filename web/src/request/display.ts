@@ -6,7 +6,8 @@ const LONG_CHARS = 1_600;
 /** The part of a long display that is shown before it is opened. */
 const PREVIEW_LINES = 8;
 const PREVIEW_CHARS = 800;
-/** Longest drawn line, in characters; the rest is drawn as marked continuation lines, so that one line cannot freeze the page. */
+/** Maximum length of a drawn line, in characters; the rest is drawn as marked continuation lines, so that one line cannot freeze the
+ *  page. */
 const PIECE_CHARS = 2_000;
 /** Lines of one block; the browser skips drawing blocks that are out of sight. */
 const BLOCK_LINES = 100;

@@ -9,10 +9,10 @@ import type { Answer, Question, Request } from './wire.js';
 
 const t = text.request;
 
-/** What was typed and picked on a card, and not sent yet. */
+/** The values that were typed and picked on a card, and not sent yet. */
 export class Draft {
   picked = new Set<string>();
-  /** By question id. */
+  /** The answers by question id. */
   answers = new Map<string, DraftAnswer>();
   value: string | null = null;
   showSecret = false;
@@ -32,7 +32,7 @@ export class Draft {
     else this.picked.delete(id);
   }
 
-  /** The typed or picked part of an answer, or what is missing and in which question. */
+  /** The typed or picked part of an answer, or a message about the missing part and its question. */
   complete(request: Request): Answer | { words: string; question?: Question } {
     const questions = questionsOf(request);
     if (questions.length) {

@@ -5,7 +5,7 @@ import { text } from '../text/en.js';
 import { HOLD_MS } from './arming.js';
 
 const t = text.request;
-/** How far a finger may move during a hold, px; further is a swipe. */
+/** Maximum distance that a finger may move during a hold, px; a longer one is a swipe. */
 const ROLL_PX = 24;
 
 /** Dispatches `hold-start`, `hold-released` (too early), `hold-done`, and `enter` for the Enter key, which does nothing. */

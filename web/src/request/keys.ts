@@ -13,12 +13,12 @@ const CARD_KEYS = new Set([...ANSWER_KEYS.map(([key]) => key), ...'123456789', '
 export interface CardList extends HTMLElement {
   /** The open card of the row that contains an element. */
   cardAt(el: Element): PlexusCard | null;
-  /** What a key does to the selection of the list; null if it means something else. */
+  /** The effect of a key on the selection of the list; null if the key has another meaning. */
   several(key: string): (() => void) | null;
 }
 
 const lists = new Set<CardList>();
-/** When each card, or its row, got the focus. */
+/** The time when each card, or its row, got the focus. */
 const chosenAt = new WeakMap<PlexusCard, number>();
 
 /** The card that contains an element. */

@@ -10,7 +10,7 @@ export function leave(request_id: string): void {
   left.value = new Set([...left.value, request_id]);
 }
 
-/** The person wants to answer it here after all. */
+/** Takes a request back that was left for another device. */
 export function resume(request_id: string): void {
   const rest = new Set(left.value);
   if (rest.delete(request_id)) left.value = rest;

@@ -31,13 +31,15 @@ import type { Request } from './wire.js';
 
 const t = text.request;
 
-/** How long a resolved row stays at least, ms: time to read the outcome. */
+/** Minimum time that a resolved row stays, ms: time to read the outcome. */
 const STAY_MS = 8_000;
-/** How long after the last touch the list counts as in use, ms: a touch screen does not report where a finger is between touches. */
+/** Time after the last touch in which the list counts as in use, ms: a touch screen does not report the place of a finger between
+ *  touches. */
 const TOUCHED_MS = 4_000;
-/** How long the pointer or the focus may rest in the list until it no longer counts as in use, ms: on a phone the focus never leaves by itself. */
+/** Time that the pointer or the focus may rest in the list until the list no longer counts as in use, ms: on a phone the focus never
+ *  leaves by itself. */
 const RESTING_MS = 60_000;
-/** How often the list checks whether resolved rows can be removed, ms. */
+/** Interval of the check whether resolved rows can be removed, ms. */
 const SWEEP_MS = 1_000;
 /** Heights of a row and of a group's header, in the page's font size; with fingers, they are higher. As in list.css.ts. */
 const ROW_REM = { fine: 3, coarse: 3.5 } as const;
@@ -48,7 +50,7 @@ function heightsNow(): { row: number; head: number } {
   const pointer = matchMedia('(pointer: coarse)').matches ? 'coarse' : 'fine';
   return { row: ROW_REM[pointer] * rem, head: HEAD_REM[pointer] * rem };
 }
-/** How far beyond the visible area rows are drawn, px: screen readers and the keyboard find the next ones there. */
+/** Distance beyond the visible area in which rows are drawn, px: screen readers and the keyboard find the next ones there. */
 const MARGIN_PX = 400;
 /** Cards that stay in the document though others are open, so that what was typed in them is kept. */
 const KEPT = 8;
@@ -84,7 +86,7 @@ export class PlexusRequests extends PlexusElement {
   #folded = new Set<string>();
   #chosen: Chosen = NONE;
   #kept: string[] = [];
-  /** When each resolved request was seen as such, ms since the epoch. */
+  /** The time when each resolved request was first seen as resolved, ms since the epoch. */
   #closedAt = new Map<string, number>();
   /** The person closed the card: none opens by itself until they open one. */
   #shut = false;
@@ -239,7 +241,7 @@ export class PlexusRequests extends PlexusElement {
     if (!this.#entries.some((entry) => entry.key === this.active)) this.active = this.opened && this.#indexOf(this.opened) >= 0 ? this.opened : (this.#entries[0]?.key ?? '');
   }
 
-  /** Which card is open: the one that was, as long as its row is there; beside the rows, else the first. */
+  /** Decides which card is open: the same one, as long as its row exists; beside the rows, else the first. */
   #open(): void {
     if (this.opened && !this.#by.has(this.opened)) this.opened = '';
     this.#kept = this.#kept.filter((id) => this.#by.has(id));
@@ -254,7 +256,7 @@ export class PlexusRequests extends PlexusElement {
   #show(id: string): void {
     this.opened = id;
     this.#kept = [id, ...this.#kept.filter((one) => one !== id)];
-    // What was sent and has no outcome yet stays, however many.
+    // A card with a sent answer without an outcome is retained, however many there are.
     this.#kept = this.#kept.filter((one, n) => n < KEPT || this.#card(one)?.unsettled);
   }
 
@@ -278,7 +280,7 @@ export class PlexusRequests extends PlexusElement {
     const scroller = this.#scroller;
     const rows = this.renderRoot.querySelector<HTMLElement>('.rows');
     if (!scroller || !rows) return;
-    // Set by script: the Content-Security-Policy forbids style attributes in markup.
+    // The style is set by script: the Content-Security-Policy forbids style attributes in markup.
     rows.style.blockSize = `${this.#offsets[this.#offsets.length - 1]}px`;
     for (const row of rows.querySelectorAll<HTMLElement>('[data-n]')) row.style.insetBlockStart = `${this.#offsets[Number(row.dataset['n'])] ?? 0}px`;
     const at = this.#anchor ? this.#indexOf(this.#anchor.key) : -1;
@@ -536,7 +538,7 @@ export class PlexusRequests extends PlexusElement {
     const drawn = entries.slice(from, to).map((entry, n) => ({ entry, n: from + n }));
     // The row that has the focus stays, wherever it is.
     const at = this.#indexOf(this.active);
-    // It stands in its order: an element that is moved in the document loses the focus.
+    // The row stays in its order: an element that is moved in the document loses the focus.
     if (at >= to) drawn.push({ entry: entries[at]!, n: at });
     else if (at >= 0 && at < from) drawn.unshift({ entry: entries[at]!, n: at });
     const host: RowHost = {

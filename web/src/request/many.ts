@@ -22,9 +22,9 @@ import type { Request } from './wire.js';
 
 const t = text.request.many;
 
-/** Longest reason, in characters; the gateway takes no longer one. */
+/** Maximum length of a reason, in characters; the gateway accepts no longer one. */
 const REASON_CHARS = 2_000;
-/** How often it is checked whether the button takes a press, ms. */
+/** Interval of the check whether the button accepts a press, ms. */
 const WATCH_MS = 80;
 /** Requests that are listed; the others are counted. More would be read by nobody. */
 const LISTED = 200;
@@ -37,14 +37,14 @@ export class PlexusMany extends PlexusElement {
   declare private phase: Phase;
   declare private armed: boolean;
   #sense: Sense = 'deny';
-  /** What was chosen, as it was shown then. */
+  /** The chosen requests, as they were shown at that time. */
   #asked: readonly Request[] = [];
   #reason = '';
   #say = '';
   #arming = new Arming(performance.now());
   #timer: ReturnType<typeof setInterval> | undefined;
   #size = -1;
-  /** How many are sent, with those whose outcome is known already. */
+  /** The number of answers that are sent, including those whose outcome is already known. */
   #total = 0;
   #outcomes = new Map<Answering, Sent>();
 
@@ -92,9 +92,9 @@ export class PlexusMany extends PlexusElement {
     clearInterval(this.#timer);
   }
 
-  /** Asks whether all of these shall be answered. */
+  /** Asks whether to answer all of these requests. */
   ask(sense: Sense, requests: readonly Request[]): void {
-    // What is under way is told first.
+    // The outcome of the answers under way is shown first.
     if (this.phase === 'sending') return;
     this.#sense = sense;
     this.#asked = requests;
@@ -105,7 +105,7 @@ export class PlexusMany extends PlexusElement {
     this.phase = 'asking';
   }
 
-  /** What would be sent now. */
+  /** The plan of the answers that would be sent now. */
   #plan(): Plan {
     return planOf(this.#asked, this.#sense, { now: plexus.requests.value, device: answerer(), seen: wasSeen, reason: this.#reason.trim() });
   }
@@ -124,7 +124,7 @@ export class PlexusMany extends PlexusElement {
     this.armed = false;
   }
 
-  /** Why nothing can be sent now; empty if it can. */
+  /** The reason why nothing can be sent now; empty if it can. */
   #obstacle(): string {
     if (!plexus.may('approve')) return UNAVAILABLE.scope;
     if (!plexus.live.value) return text.request.offline;
@@ -156,7 +156,7 @@ export class PlexusMany extends PlexusElement {
       this.requestUpdate();
     });
     this.dispatchEvent(new Event('answered'));
-    // Where nothing remains to be read, a line says so.
+    // If nothing remains to be read, a line reports it.
     if (this.phase === 'sending' && this.#by('won').length < this.#outcomes.size) this.phase = 'done';
     else {
       toast(this.#sum());
@@ -168,7 +168,7 @@ export class PlexusMany extends PlexusElement {
     return [...this.#outcomes].filter(([, sent]) => sent.is === is);
   }
 
-  /** What became of all, in one sentence. */
+  /** The outcome of all answers, in one sentence. */
   #sum(): string {
     const won = this.#by('won').length;
     const rest = this.#outcomes.size - won;

@@ -1,4 +1,4 @@
-// This device, as the rules of answers see it.
+// This device, as the rules of answers describe it.
 
 import { plexus } from '../plexus.js';
 import type { Answerer } from './actions.js';

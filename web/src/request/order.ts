@@ -3,7 +3,7 @@
 
 import { riskOf, type Request } from './wire.js';
 
-/** How the rows are grouped. */
+/** The grouping of the rows. */
 export type Grouping = 'command' | 'session' | 'none';
 
 /** A request at its place. `group`: what it has in common with its neighbours; empty if it stands alone. */
@@ -36,13 +36,13 @@ export function clustered(ids: readonly string[], keyOf: (id: string) => string)
   return [...buckets].flatMap(([key, bucket]) => bucket.map((id) => ({ id, group: bucket.length > 1 ? key : '' })));
 }
 
-/** How requests are placed. */
+/** The circumstances of placing requests. */
 export interface Placing {
-  /** Nothing was drawn yet, so that all may be reordered. */
+  /** Whether nothing was drawn yet, so that all may be reordered. */
   fresh: boolean;
-  /** Nobody uses the list, so that new requests may join their groups. */
+  /** Whether the list is not in use, so that new requests may join their groups. */
   settled: boolean;
-  /** What a request has in common with others; empty if nothing. */
+  /** The common key of a request and others; empty if there is none. */
   keyOf: (request: Request) => string;
 }
 
@@ -74,7 +74,7 @@ export function entriesOf(order: readonly Placed[], folded: ReadonlySet<string>)
   });
 }
 
-/** Where each row begins, and at the end where the last one ends, px. */
+/** The beginning of each row, and at the end the end of the last one, px. */
 export function offsetsOf(entries: readonly Entry[], row: number, head: number): number[] {
   const offsets = [0];
   for (const entry of entries) offsets.push(offsets[offsets.length - 1]! + (entry.kind === 'group' ? head : row));

@@ -10,11 +10,11 @@ const t = text.request;
 
 /** The text of a resolved card. `sense` is for the colour only; the text says the same. */
 export interface Outcome {
-  /** What was answered, and by whom. */
+  /** The answer and its author. */
   text: string;
-  /** What was answered. */
+  /** The answer. */
   what: string;
-  /** By whom; empty if nobody answered. */
+  /** The author of the answer; empty if there was none. */
   who: string;
   sense: 'allow' | 'deny' | 'none';
   at: string | null;
@@ -70,7 +70,7 @@ export function outcomeOf(receipt: Receipt, request: Request, me?: string): Outc
   }
 }
 
-/** Who answered. A rule or the agent itself is no device. */
+/** The author of an answer. A rule or the agent itself is not a device. */
 function whoOf(receipt: Receipt, request: Request, me: string | undefined, name: string): string {
   switch ((receipt as { answered_by?: string }).answered_by) {
     case 'rule':

@@ -45,7 +45,7 @@ export function answerTo(question: Question, draft: DraftAnswer): string[] {
   return own ? [...ids, own] : ids;
 }
 
-/** Why a draft answer does not fit its question; empty if it does. */
+/** The reason why a draft answer does not fit its question; empty if it does. */
 export function wrongWith(question: Question, draft: DraftAnswer): string {
   const answer = answerTo(question, draft);
   if (countsOwn(question, draft) && draft.words.trim() === '' && !(question.optional && !draft.own)) return t.questions.wantsWords;

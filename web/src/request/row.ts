@@ -18,7 +18,7 @@ import { RISK_ICON, riskOf, type Request } from './wire.js';
 
 const t = text.request.rows;
 
-/** What a row needs to know of the list. */
+/** The properties of the list that a row needs. */
 export interface RowHost {
   grouping: Grouping;
   active: string;
@@ -47,7 +47,7 @@ function where(request: Request): TemplateResult {
 
 const titleOf = (request: Request): string => oneLine(plexus.sessions.value.get(request.session_id)?.title) || text.request.untitled;
 
-/** What remains to be said of a request in its row: not what the header of its group says. */
+/** The facts of a request that the header of its group does not show. */
 function second(request: Request, bare: boolean): TemplateResult {
   const from = bare ? nothing : where(request);
   const now = plexus.now.value;

@@ -1,17 +1,17 @@
-// Which requests were seen whole on this screen: their digests. A digest names one version of one request, so that one which changes
-// has not been seen.
+// The digests of the requests that were seen completely on this screen. A digest names one version of one request, so that a request which
+// changes has not been seen.
 
 import { signal } from '../lib/signal.js';
 import type { Request } from './wire.js';
 
-/** Most digests that are kept; beyond it the oldest is forgotten, and its request must be looked at again. */
+/** Maximum number of digests; beyond it the oldest is dropped, and its request must be looked at again. */
 const SEEN_MAX = 5_000;
 
 const digests = new Set<string>();
 /** Changes whenever a request was seen. */
 const version = signal(0);
 
-/** The end of the request was on the screen. One that is known in part has no digest, and counts never. */
+/** Records that the end of the request was on the screen. A request that is known in part has no digest, and never counts. */
 export function markSeen(request: Request): void {
   const { digest } = request;
   if (!digest || request.display_truncated || digests.has(digest)) return;

@@ -5,7 +5,7 @@ import { wire } from '../wire/gateway.js';
 import type { Reply } from './answering.js';
 import type { Answer } from './wire.js';
 
-/** How long to wait for the reply to an answer, ms; then it is sent again under the same key. */
+/** Timeout of the reply to an answer, ms; after it the answer is sent again with the same key. */
 const PATIENCE_MS = 12_000;
 
 /** One attempt; throws only if no reply came. */

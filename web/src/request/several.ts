@@ -14,7 +14,7 @@ const ASK_AGAIN_MS = [1_500, 3_000, 6_000];
 
 export type Sense = 'allow' | 'deny';
 
-/** Why a request is left out. */
+/** The reason why a request is left out. */
 export type LeftOut = 'closed' | 'changed' | 'elsewhere' | 'limit' | 'danger' | 'question' | 'never_once' | 'unread' | 'no_deny';
 
 export interface Plan {
@@ -22,7 +22,7 @@ export interface Plan {
   out: { request: Request; why: LeftOut }[];
 }
 
-/** What decides besides the requests themselves. */
+/** The circumstances that decide besides the requests themselves. */
 export interface Circumstances {
   /** The requests as they are now, by id. */
   now: ReadonlyMap<string, Request>;
@@ -53,7 +53,7 @@ function judged(asked: Request, sense: Sense, { now, device, seen, reason }: Cir
   return { ...action.answer };
 }
 
-/** What one answer to all of `asked` does. `asked` is what was shown: a request that has changed since is left out. */
+/** The plan of one answer to all of `asked`. `asked` is what was shown: a request that has changed since is left out. */
 export function planOf(asked: readonly Request[], sense: Sense, circumstances: Circumstances): Plan {
   const plan: Plan = { will: [], out: [] };
   for (const request of asked) {
@@ -121,7 +121,7 @@ export function ranged(chosen: Chosen, id: string, order: readonly string[]): Ch
   return { ids: new Set([...chosen.ids, ...order.slice(Math.min(from, to), Math.max(from, to) + 1)]), anchor: chosen.anchor };
 }
 
-/** Without what is no longer open. The same object if nothing went. */
+/** Removes the requests that are no longer open. Returns the same object if none was removed. */
 export function stillChosen(chosen: Chosen, open: (id: string) => boolean): Chosen {
   const ids = [...chosen.ids].filter(open);
   return ids.length === chosen.ids.size ? chosen : { ids: new Set(ids), anchor: chosen.anchor };

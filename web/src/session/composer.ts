@@ -1,4 +1,4 @@
-// One file: where a person writes to the agent. Drafts are kept on this device; Enter sends, Shift+Enter makes a line.
+// One file: the field in which the user writes to the agent. Drafts are stored on this device; Enter sends, Shift+Enter begins a new line.
 
 import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -16,11 +16,11 @@ import { style } from './style.js';
 
 const w = words.session;
 
-/** Prompts remembered for the arrow keys. */
+/** Maximum number of prompts that the arrow keys can recall. */
 const HISTORY_MAX = 100;
-/** Most slash commands and files offered. */
+/** Maximum number of suggested slash commands and files. */
 const OFFERS_MAX = 8;
-/** Delay after typing before files are asked for, ms. */
+/** Delay after typing before files are requested, ms. */
 const FILES_REST_MS = 120;
 const DRAFT = 'plexus.draft.';
 /** Whether the browser fits a field to its text. */
@@ -33,7 +33,7 @@ const fits = (file: string, query: string): boolean => {
   return [...query.toLowerCase()].every((one) => (at = path.indexOf(one, at + 1)) >= 0);
 };
 
-/** What is offered while a word is typed: a command of the agent, or a file by its path. */
+/** A suggestion while a word is typed: a command of the agent, or a file by its path. */
 type Offered = { command: SlashCommand } | { file: string };
 
 export class PlexusComposer extends PlexusElement {
@@ -59,7 +59,7 @@ export class PlexusComposer extends PlexusElement {
   declare private trouble: string;
   declare private shots: Shot[];
   declare private offered: Offered[];
-  /** What is to be said of the files that are offered, or why there are none. */
+  /** A note about the suggested files, or the reason why there are none. */
   declare private filesNote: string;
   declare private chosen: number;
   /** Whether the agent is being restarted. */
@@ -153,7 +153,8 @@ export class PlexusComposer extends PlexusElement {
     this.chosen = 0;
   }
 
-  /** Asks for the files that fit the word at the caret, once typing rests. Until then those before stay, as far as they fit. */
+  /** Requests the files that match the word at the caret, after a pause in typing. Until then the previous suggestions stay, as far as
+   *  they match. */
   #lookForFiles(field: HTMLTextAreaElement): void {
     const at = field.selectionStart === field.selectionEnd ? mentionAt(field.value, field.selectionStart) : null;
     const had = this.#mention;
@@ -183,13 +184,13 @@ export class PlexusComposer extends PlexusElement {
     this.chosen = 0;
   }
 
-  /** The caret moved: out of the word, nothing is offered for it. */
+  /** Closes the suggestions if the caret left the word. */
   #moved(): void {
     const field = this.#field;
     if (field && this.#mention) this.#lookForFiles(field);
   }
 
-  /** Closes what is offered; the same word does not open it again. */
+  /** Closes the suggestions; the same word does not open them again. */
   #close(): void {
     clearTimeout(this.#filesTimer);
     this.#filesAsked += 1;
@@ -341,7 +342,7 @@ export class PlexusComposer extends PlexusElement {
     return html`<span class=${`meter ${used > 85 ? 'low' : ''}`} id="context" role="img" aria-label=${`${w.context(used)}: ${tokens}`} title=${tokens}><span class="bar">${bar}</span>${w.contextLeft(100 - used)}</span>`;
   }
 
-  /** Replaces the field while the session's agent is gone; null once it takes prompts again. */
+  /** Replaces the field after the session's agent has ended; null once it accepts prompts again. */
   #ended(session: SessionInfo) {
     const runtime = plexus.runtimes.value.get(session.runtime_id);
     const name = oneLine(session.runtime_id);

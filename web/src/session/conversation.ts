@@ -34,13 +34,13 @@ import { silence, silentMinutes } from './silence.js';
 
 const w = words.session;
 
-/** Longest part of a finished message that screen readers announce, in characters. */
+/** Maximum length of the part of a finished message that screen readers announce, in characters. */
 const SPOKEN = 400;
 /** Within this distance of the top, px, older history is loaded. */
 const OLDER_PX = 1_200;
 /** Pause after a failed load of older history before it is tried again automatically, ms. */
 const OLDER_AGAIN_MS = 5_000;
-/** Most matches marked by "find". */
+/** Maximum number of matches marked by "find". */
 const FOUND_MAX = 400;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
@@ -69,7 +69,7 @@ export class PlexusSession extends PlexusElement {
   declare private finding: { q: string; hits: number[]; n: number } | null;
   declare private announcement: string;
   declare private note: string;
-  /** The pinned surface that the person looks at; empty for the conversation. */
+  /** The pinned surface that the user looks at; empty for the conversation. */
   declare private tab: string;
 
   #list: VirtualList | null = null;
@@ -91,11 +91,11 @@ export class PlexusSession extends PlexusElement {
   #painting = false;
   #toPlace: number | null = null;
   #unbind: () => void = () => {};
-  /** The elements of the session's surfaces: these keep what a person entered while their rows come and go. */
+  /** The elements of the session's surfaces, which keep the user's inputs while their rows are removed and drawn again. */
   readonly #drawn = new Map<string, PlexusSurface>();
-  /** Whether the session was just opened, so that what it opens with is still to be decided. */
+  /** Whether the session was just opened, so that its first view is still to be decided. */
   #opening = false;
-  /** The pinned surface that the person turned to, and the one that stands beside the conversation where there is room. */
+  /** The pinned surface that the user chose, and the one that stands beside the conversation if there is space. */
   #place = '';
   #beside = '';
 
@@ -198,7 +198,7 @@ export class PlexusSession extends PlexusElement {
     this.ready = conversation !== null;
     this.requestUpdate();
     if (!conversation) return;
-    // It was shown before: screen readers have announced it already.
+    // The message was shown before: screen readers have already announced it.
     this.#announced = conversation.lastMessage;
     conversation.shifted = false;
     this.#dress();
@@ -224,7 +224,7 @@ export class PlexusSession extends PlexusElement {
 
   #markRow(el: HTMLElement, n: number): HTMLElement {
     const key = this.#row(n).key;
-    // That a session's agent was there from its beginning is no news.
+    // A note that a session's agent was attached from the beginning adds no information.
     el.classList.toggle('unsaid', n === 0 && isAttached(this.#row(n)));
     el.classList.toggle('selected', key === this.#selected);
     el.classList.toggle('target', key === this.#target);
@@ -363,7 +363,7 @@ export class PlexusSession extends PlexusElement {
 
   /** Loads all that pages left out, and searches it; once for several letters. */
   async #searchRest(past: Past): Promise<void> {
-    // What could not be loaded is not asked for again.
+    // A rest that could not be loaded is not requested again.
     const ids = past.shortened.filter((id) => !this.#followed?.asked.has(id));
     if (!ids.length || this.#filling) return;
     this.#filling = true;
@@ -600,7 +600,7 @@ export class PlexusSession extends PlexusElement {
     const action = event as CustomEvent<Action> & { respondWith(reply: Promise<unknown>): void };
     event.stopPropagation();
     const sent = sendAction(this.sessionId, action.detail);
-    // It may have been refused because the surface changed meanwhile.
+    // The action may have been refused because the surface changed meanwhile.
     sent.catch(() => this.#shelf?.refresh());
     action.respondWith(sent);
   };
@@ -652,7 +652,7 @@ export class PlexusSession extends PlexusElement {
       tabindex=${one.id === now ? 0 : -1} @click=${() => this.#turnTo(one.id)}><bdi>${one.title}</bdi></button>`)}</div>`;
   }
 
-  /** What a person may choose where something is pinned. */
+  /** The choices for the user if something is pinned. */
   #choices(pinned: readonly Surface[]) {
     const first = pinnedFirst();
     return pinned.length || first ? [{ label: words.surface.openWith, separate: true, toggle: true, checked: first, run: () => {
@@ -793,7 +793,7 @@ export class PlexusSession extends PlexusElement {
 
   // --- rendering ---------------------------------------------------------------------------------------------------------
 
-  /** The conversation, as the dock needs to know it. */
+  /** The conversation, as the dock needs it. */
   #around(): Around {
     return { placeOf: ({ request_id }) => this.#conversation?.request(request_id)?.key ?? 0, askedOn: (request) => this.#askedOn(request), place: this.#place, beside: this.#beside, show: (name) => this.#showSurface(name) };
   }

@@ -21,12 +21,12 @@ import type { Request } from '../wire/types.js';
 
 const w = words.session;
 
-/** How long the outcome of the last request stays, ms. */
+/** Time that the outcome of the last request stays, ms. */
 const RECEIPT_MS = 8_000;
-/** Most rows of further requests; the others are in the inbox. */
+/** Maximum number of rows of further requests; the others are in the inbox. */
 const ROWS_MAX = 3;
 
-/** Where the card is a sheet; as in the styles. */
+/** The screens on which the card is a sheet; as in the styles. */
 const NARROW = matchMedia('(max-width: 599px)');
 
 /** The conversation below the requests, and its surfaces, on which some of them are answered. */
@@ -119,7 +119,7 @@ export class PlexusDock extends PlexusElement {
     NARROW.removeEventListener('change', this.#narrowed);
   }
 
-  /** The card has become a sheet, by a turn of the phone: it does not cover what is being written. */
+  /** Folds a card that became a sheet when the phone was turned: it must not cover a text that is being written. */
   #narrowed = (): void => {
     if (NARROW.matches && writable(focused()) && !this.matches(':focus-within')) this.folded = true;
   };
@@ -161,7 +161,7 @@ export class PlexusDock extends PlexusElement {
     this.focus();
   }
 
-  /** The card was answered: here, which it says itself, or elsewhere. */
+  /** Handles the end of the card's request: answered here, which the card reports itself, or elsewhere. */
   #closed = (event: Event): void => {
     if ((event.composedPath()[0] as PlexusCard).request.request_id === this.#active) this.#end();
     this.requestUpdate();
@@ -210,10 +210,10 @@ export class PlexusDock extends PlexusElement {
     const open = this.#open();
     const strips = open.filter((request) => this.#isStrip(request));
     const cards = open.filter((request) => !strips.includes(request));
-    // It stays, whatever comes: a card under the hand does not become another one.
+    // The card stays: it must not become another one under the pointer.
     const here = cards.filter((request) => !isLeft(request.request_id));
     const active = here.find((request) => request.request_id === this.#active) ?? here[0];
-    // Whoever is writing goes on writing.
+    // A user who is writing is not interrupted.
     if (active && !this.#active && writable(focused())) this.folded = true;
     this.#active = active?.request_id ?? '';
     if (active) { this.#opened.add(this.#active); load('card'); }

@@ -7,9 +7,9 @@ import { Conversation } from './model.js';
 
 /** Bytes of the first older page; further pages are as long as all that is loaded. */
 const PAGE_LEAST = 96 * 1024;
-/** Most bytes of a page: the gateway's limit. */
+/** Maximum size of a page, in bytes: the gateway's limit. */
 const PAGE_MOST = 1024 * 1024;
-/** Longest item of a live message, in characters; then another item begins. */
+/** Maximum length of an item of a live message, in characters; then another item begins. */
 const TOGETHER = 64 * 1024;
 
 const CHUNKS = new Set(['user_message_chunk', 'agent_message_chunk', 'agent_thought_chunk']);
@@ -19,7 +19,7 @@ export const firstPlace = (envelope: Envelope): number => parseCursor(envelope.c
 
 const lastPlace = (envelope: Envelope): number => parseCursor(envelope.cursor)?.pos ?? 0;
 
-/** Whether the page left something out of it. */
+/** Whether the page left out a part of the item. */
 const isShort = (item: Envelope): boolean => item.event?._meta?.plexus?.left_out > 0;
 
 export class Past {
@@ -97,7 +97,7 @@ export class Past {
         wholes.push(whole);
         from = lastPlace(whole) + 1;
       }
-      // What came since may be part of the last.
+      // Newer events may be part of the last item.
       const last = wholes[wholes.length - 1];
       const until = last ? lastPlace(last) : 0;
       const at = this.#items.indexOf(item);

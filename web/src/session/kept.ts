@@ -1,5 +1,5 @@
-// Sessions that are read and followed. The last few that were shown stay so: who comes back to one sees it at once, from memory, and
-// nothing is asked of the gateway. What comes for one that nobody sees is only put aside, and applied in one go.
+// Sessions that are read and followed. The last few that were shown stay so: a user who returns to one sees it at once, from memory,
+// without a call of the gateway. Events of a session that is not shown are only queued, and applied together.
 
 import { effect } from '../lib/signal.js';
 import { plexus, type Batch } from '../plexus.js';
@@ -9,17 +9,17 @@ import type { Envelope } from '../wire/types.js';
 import type { Past } from './history.js';
 import type { Conversation } from './model.js';
 
-/** Sessions that stay followed though nobody sees them; the one that was left longest ago is read again when it is shown again. */
+/** Maximum number of sessions that stay followed without being shown; the one that was left first is read again when it is shown again. */
 const KEPT_MAX = 8;
-/** Events that are put aside for one; then they are applied, so that a long message is one item again. */
+/** Maximum number of events that are queued for one session; then they are applied, so that a long message is one item again. */
 const ASIDE_MAX = 1_000;
-/** Items of one; with more it is read again when it is shown again. */
+/** Maximum number of items of one session; with more it is read again when it is shown again. */
 const ITEMS_MAX = 5_000;
 
-/** Who shows a session. */
+/** The view that shows a session. */
 export interface Viewer {
   batch(batch: Batch): void;
-  /** Surfaces were read again. */
+  /** Reports surfaces that were read again. */
   surfaces(names: string[]): void;
 }
 
@@ -28,7 +28,7 @@ export class Followed {
   /** Null until it was read. */
   past: Past | null = null;
   conversation: Conversation | null = null;
-  /** The tool calls whose rest was asked for. */
+  /** The tool calls whose rest was requested. */
   readonly asked = new Set<string>();
   readonly shelf: Shelf;
   #viewer: Viewer | null;
@@ -44,13 +44,13 @@ export class Followed {
     this.#unfollow = plexus.follow(session_id, (batch) => this.#take(batch), () => this.#viewer === null);
   }
 
-  /** Somebody shows it. */
+  /** Attaches the view that shows the session. */
   show(viewer: Viewer): void {
     this.#apply();
     this.#viewer = viewer;
   }
 
-  /** Nobody shows it any more. */
+  /** Detaches the view. */
   hide(): void { this.#viewer = null; }
 
   stop(): void {
@@ -69,7 +69,7 @@ export class Followed {
 
   #take(batch: Batch): void {
     if (this.#viewer) { this.#viewer.batch(batch); return; }
-    // It was deleted, or has another history: it is read again when it is shown again.
+    // The session was deleted, or has another history: it is read again when it is shown again.
     if (batch.snapshot || batch.trouble) { forget(this); return; }
     for (const event of batch.events) this.#aside.push(event);
     if (this.#aside.length < ASIDE_MAX) return;
@@ -83,7 +83,7 @@ export class Followed {
   }
 }
 
-/** Those that nobody shows, the one left last at the end. */
+/** The sessions that are not shown, in the order in which they were left: the last one at the end. */
 const kept = new Map<string, Followed>();
 
 function forget(followed: Followed): void {
@@ -100,16 +100,16 @@ export function take(session_id: string, viewer: Viewer): Followed {
   return known;
 }
 
-/** Nobody shows a session any more; it stays loaded for a while if it was read. */
+/** Releases a session that is no longer shown; it stays loaded for a while if it was read. */
 export function leave(followed: Followed): void {
   followed.hide();
   if (!followed.past || followed.past.count > ITEMS_MAX) { followed.stop(); return; }
-  // Two views of one session: one of them is enough.
+  // Two views of one session need only one of them.
   kept.get(followed.session_id)?.stop();
   kept.delete(followed.session_id);
   kept.set(followed.session_id, followed);
   for (const [, oldest] of kept) { if (kept.size <= KEPT_MAX) break; forget(oldest); }
 }
 
-// Whoever signs in next may see less.
+// The next user of this browser may have fewer permissions.
 effect(() => { if (plexus.link.value.phase === 'signed-out') for (const [, one] of [...kept]) forget(one); });

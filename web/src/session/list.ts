@@ -16,11 +16,11 @@ export interface Source {
   drop?(el: HTMLElement): void;
 }
 
-/** How far beyond the visible area rows are kept, px. */
+/** Distance beyond the visible area in which rows are kept, px. */
 const MARGIN_PX = 600;
-/** Within this distance of the end, px, the list counts as at the end. */
+/** Distance from the end within which the list counts as at the end, px. */
 const END_PX = 24;
-/** Most rounds of drawing and measuring until the visible area is filled. */
+/** Maximum number of rounds of drawing and measuring until the visible area is filled. */
 const ROUNDS = 6;
 
 interface Mounted { el: HTMLElement; n: number; revision: number }
@@ -125,7 +125,7 @@ export class VirtualList {
     this.sizes.disconnect();
   }
 
-  /** The rows were replaced or moved. Known keys keep their heights, and the visible rows their position. */
+  /** Handles rows that were replaced or moved. Known keys keep their heights, and the visible rows their position. */
   reset(): void {
     this.heights.clear();
     const now = this.renumber();
@@ -284,7 +284,7 @@ export class VirtualList {
     }
   }
 
-  /** Something beside the rows came or went: a list at its end stays there, before that is drawn. */
+  /** Keeps a list at its end after a change beside the rows, before that is drawn. */
   settle(): void {
     if (!this.atEnd || !this.begun) return;
     this.scroller.scrollTop = this.scroller.scrollHeight;

@@ -1,15 +1,15 @@
-// `@` in a prompt: the file that is being named, and how its path is written. Pure.
+// `@` in a prompt: the file that is being named, and the format of its path. Pure.
 
 export interface Mention {
-  /** Where the `@` is. */
+  /** The index of the `@`. */
   from: number;
-  /** Where the word ends: at the caret. */
+  /** The end of the word, which is the caret. */
   to: number;
-  /** What was typed after the `@`, without the backslashes before blanks. */
+  /** The text after the `@`, without the backslashes before blanks. */
   query: string;
 }
 
-/** Longest word that counts as the name of a file, in characters. */
+/** Maximum length of a word that counts as the name of a file, in characters. */
 const QUERY_MAX = 200;
 
 /** The mention that ends at the caret; null if there is none. An `@` within a word (an address) is none. */

@@ -9,13 +9,13 @@ import { Segmenter, type Segment } from '../render/segment.js';
 import { regroup, type Stretch } from './reads.js';
 import { isKind, parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
 
-/** Longest output of one tool, in characters; the oldest is dropped, and the card says so. */
+/** Maximum length of the output of one tool, in characters; the oldest is dropped, and the card reports it. */
 const OUTPUT_MAX = 4_000_000;
-/** Most messages with an agent's message id that are remembered; a chunk of an older one begins a new message. */
+/** Maximum number of messages with an agent's message id that are stored; a chunk of an older one begins a new message. */
 const NAMED_MAX = 64;
-/** Characters of an identifier; a call with a longer one has nothing under it. */
+/** Maximum length of an identifier, in characters; a call with a longer one has no nested items. */
 const PARENT_MAX = 256;
-/** Levels of calls under calls that are told apart. */
+/** Maximum depth of nested calls that are distinguished. */
 const DEPTH_MAX = 8;
 
 /** A part of a message; each is a row of the list. */
@@ -35,9 +35,9 @@ export interface MessageItem extends Base {
   partial: boolean;
   by: Resolver | null;
   id: string | null;
-  /** The tool call that it says it belongs to: a subagent's words. */
+  /** The tool call that the message claims to belong to: a subagent's text. */
   named: string | null;
-  /** The one that it stands under. */
+  /** The tool call that contains the message. */
   parent: ToolItem | null;
   segmenter: Segmenter;
   /** The number of parts before those of the segmenter. */
@@ -55,19 +55,19 @@ export interface ToolItem extends Base {
   outputCut: boolean;
   /** Bytes that its page left out; they are loaded on request. */
   leftOut: number;
-  /** The tool call that it stands under: what a subagent does. */
+  /** The tool call that contains this one: an action of a subagent. */
   parent: ToolItem | null;
-  /** Whether it said what it belongs to: the first that it names counts. */
+  /** Whether the call has named its parent: the first one counts. */
   decided: boolean;
   requests: RequestItem[];
   /** Its index in `items`. */
   place: number;
-  /** The calls around it that only looked at something, if it did. */
+  /** The stretch of consecutive calls that only read, if this is one of them. */
   reads: Stretch | null;
 }
 export interface PlanItem extends Base { type: 'plan'; entries: any[] }
 export interface RequestItem extends Base { type: 'request'; id: string; request: Request; outcome: any | null;
-  /** The call that it is about. */
+  /** The call that the request asks about. */
   tool: ToolItem | null }
 export interface LineItem extends Base {
   type: 'line';
@@ -101,13 +101,13 @@ const object = (v: unknown): Record<string, any> => (v && typeof v === 'object' 
 /** Whether a tool call of this status does not change any more. */
 export const finished = (status: unknown) => ['completed', 'failed', 'cancelled', 'not_reported'].includes(String(status));
 
-/** The tool call that an update says it belongs to. */
+/** The tool call that an update claims to belong to. */
 function parentOf(update: Record<string, any>): string | null {
   const id = update._meta?.claudeCode?.parentToolUseId;
   return typeof id === 'string' && id && id.length <= PARENT_MAX ? id : null;
 }
 
-/** How many tool calls an item is nested in. */
+/** The number of tool calls that an item is nested in. */
 export function depthOf(item: Item): number {
   let depth = 0;
   for (let above = parentItem(item); above && depth < DEPTH_MAX; above = above.parent) depth++;
@@ -131,7 +131,7 @@ export function revisionOf({ item, part }: Row): number {
 export class Conversation {
   readonly items: Item[] = [];
   readonly rows: Row[] = [];
-  /** Set when rows were inserted before the end, so that indices in `rows` changed; the reader clears it. */
+  /** Whether rows were inserted before the end, so that indices in `rows` changed; the reader clears it. */
   shifted = false;
   /** Items that changed since the reader last cleared this. */
   readonly dirty = new Set<Item>();
@@ -290,7 +290,7 @@ export class Conversation {
     return { n, into: 0 };
   }
 
-  /** A surface must be drawn again, though no event said so. */
+  /** Marks a surface to be drawn again, although no event changed it. */
   redraw(surface: string): void {
     const item = this.surfaces.get(surface);
     if (item) this.touch(item);
@@ -308,7 +308,7 @@ export class Conversation {
     this.dirty.add(item);
   }
 
-  /** A call changed: calls that only look stand together. */
+  /** Groups a changed call: consecutive calls that only read belong together. */
   private regroup(item: ToolItem): void {
     for (const other of regroup(item, this.items[item.place - 1], this.items[item.place + 1])) this.touch(other);
   }
@@ -432,7 +432,7 @@ export class Conversation {
     const named = parentOf(call);
     if (named !== null && !item.decided) {
       item.decided = true;
-      // It began before, so that there is no circle.
+      // The parent began earlier, so that there is no circle.
       const parent = this.tools.get(named);
       if (parent && parent.key < item.key) item.parent = parent;
     }
@@ -470,7 +470,7 @@ export class Conversation {
     if (tool) { tool.requests.push(item); this.touch(tool); this.regroup(tool); }
   }
 
-  /** An open request changed. The card reads the request from `plexus.requests`. */
+  /** Applies a change of an open request. The card reads the request from `plexus.requests`. */
   private changed(request: Request): void {
     const item = this.requests.get(str(request.request_id));
     if (!item || item.outcome || (request.revision ?? 0) < (item.request.revision ?? 0)) return;

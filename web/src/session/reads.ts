@@ -1,39 +1,40 @@
-// Reads that follow one another: agents make dozens of them, and one line stands for all. Pure.
+// Consecutive reads: agents make dozens of them, and one line represents all. Pure.
 //
-// A call belongs to such a stretch once it is over and only looked at something: nothing failed, nobody was asked, nothing changed.
+// A call belongs to such a stretch once it has ended and only read: it did not fail, no request asked about it, and it changed nothing.
 
 import type { Item, ToolItem } from './model.js';
 
-/** From this many on, one line stands for them. */
+/** Minimum number of calls that one line represents. */
 const FOLD_AT = 3;
 /** The kinds of calls that only look. */
 const KINDS = new Set(['read', 'search']);
 
-/** Calls that only looked, one after the other. */
+/** Consecutive calls that only read. */
 export interface Stretch {
   items: ToolItem[];
-  /** Whether a person opened it; undefined until somebody looked that up. */
+  /** Whether the user opened it; undefined until that was looked up. */
   open: boolean | undefined;
 }
 
-/** Whether a call is over and only looked at something. */
+/** Whether a call has ended and only read. */
 function looked(item: ToolItem): boolean {
   const changes = Array.isArray(item.call.content) && item.call.content.some((c: any) => c?.type === 'diff');
   return KINDS.has(String(item.call.kind)) && item.call.status === 'completed' && !item.requests.length && !changes;
 }
 
-/** Whether one line stands for the stretch of a call, unless a person opened it. */
+/** Whether one line represents the stretch of a call, unless the user opened it. */
 export function folds(item: Item): item is ToolItem & { reads: Stretch } {
   return item.type === 'tool' && item.reads !== null && item.reads.items.length >= FOLD_AT;
 }
 
-/** Whether nothing is drawn for an item: the line of its stretch stands for it, or for a request its card, and once it is answered its call. */
+/** Whether an item is not drawn: the line of its stretch represents it; a request is represented by its card, and after the answer by its
+ *  call. */
 export function absorbed(item: Item): boolean {
   if (item.type === 'request') return item.outcome === null || item.tool !== null;
   return folds(item) && item.reads.open !== true && item.reads.items[0] !== item;
 }
 
-/** How many calls of each kind a stretch has, in the order in which they came first. */
+/** The number of calls of each kind in a stretch, in the order of their first occurrence. */
 export function countsOf(stretch: Stretch): [string, number][] {
   const counts = new Map<string, number>();
   for (const { call } of stretch.items) counts.set(String(call.kind), (counts.get(String(call.kind)) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// How long nothing has happened in a session's run.
+// The time since the last event of a session's run.
 import { html, nothing, type TemplateResult } from 'lit';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
@@ -16,7 +16,7 @@ export function silentMinutes(s: Pick<SessionInfo, 'session_id' | 'state' | 'upd
   return minutes >= SILENT_MINUTES ? minutes : 0;
 }
 
-/** Says so, beside the session's state. */
+/** A warning about the silence, beside the session's state. */
 export function silence(s: SessionInfo): TemplateResult | typeof nothing {
   const minutes = silentMinutes(s);
   return minutes ? html`<span class="chip warn silent">${text.shell.sessions.silent(minutes)}</span>` : nothing;

@@ -1,8 +1,8 @@
-// Which pinned surface a person last looked at in each session, and whether sessions open with one; on this device.
+// The pinned surface that the user last looked at in each session, and the choice whether sessions open with one; on this device.
 
 const KEY = 'plexus.surface';
 const FIRST_KEY = 'plexus.surface.first';
-/** Most sessions that are remembered; the oldest are dropped. */
+/** Maximum number of stored sessions; the oldest are dropped. */
 const SESSIONS_MAX = 200;
 
 function kept(): [session: string, surface: string][] {

@@ -20,16 +20,16 @@ import type { Money } from '../wire/types.js';
 
 const w = words.session;
 
-/** Longest part of a person's message or a thought shown at first, in characters. */
+/** Maximum length of a user's message or a thought that is shown at first, in characters. */
 const TEXT_SHOWN = 6_000;
-/** Longest JSON shown, in characters. */
+/** Maximum length of JSON that is shown, in characters. */
 const JSON_SHOWN = 20_000;
 /** Output longer than this, in characters, is redrawn at most twice a second. */
 const OUTPUT_CALM = 65_536;
 const CALM_MS = 500;
-/** Most lines of a diff that is open at first. */
+/** Maximum number of lines of a diff that is open at first. */
 const DIFF_OPEN_LINES = 60;
-/** Largest picture or sound shown, in characters of base64. */
+/** Maximum size of a picture or sound that is shown, in characters of base64. */
 const MEDIA_MAX = 24_000_000;
 
 /** Calls under calls that are indented; deeper ones stand at the same margin. */
@@ -38,7 +38,7 @@ const DEPTH_SHOWN = 4;
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);
 const SOUNDS = new Set(['audio/mpeg', 'audio/mp3', 'audio/wav', 'audio/x-wav', 'audio/ogg', 'audio/webm', 'audio/mp4', 'audio/aac', 'audio/flac']);
 
-/** What the views need of the page around them. */
+/** The parts of the page that the views need. */
 export interface Host {
   /** Whether a foldable item is open; undefined if it was never toggled. */
   opened(key: string): boolean | undefined;
@@ -51,7 +51,7 @@ export interface Host {
   link(item: Item): string;
   /** Loads what a page left out of a tool call. */
   whole(item: ToolItem): void;
-  /** What is shown of a surface: its element, or that it stands in a place of its own; null if its state is not known. */
+  /** The view of a surface: its element, or a note that it has a place of its own; null if its state is not known. */
   surface(id: string): { title: string; el: HTMLElement | null; show: () => void } | null;
 }
 
@@ -293,14 +293,14 @@ export function toolTitle(item: ToolItem): string {
   return oneLine(cut(str(item.call.title), 400)) || w.untitledTool;
 }
 
-/** Shows or hides what the line of a stretch stands for. */
+/** Shows or hides the calls that the line of a stretch represents. */
 function openStretch(stretch: Stretch, open: boolean, host: Host): void {
   stretch.open = open;
   // The stretch may be another one once more of the session is loaded: each call remembers it.
   for (const item of stretch.items) { host.open(`${item.key}/reads`, open); host.again(item); }
 }
 
-/** Shows a call on its own, if a line stands for it. */
+/** Shows a call by itself, if a line represents it. */
 export function reveal(item: Item, host: Host): void {
   if (folds(item) && !item.reads.open) openStretch(item.reads, true, host);
 }
@@ -320,7 +320,7 @@ function readOrTool(item: ToolItem, el: HTMLElement, host: Host): void {
   if (head) el.prepend(head);
 }
 
-/** The line that stands for calls that only looked. */
+/** The line that represents calls that only read. */
 function readsHead(stretch: Stretch, host: Host): HTMLElement {
   const open = stretch.open === true;
   const counts = countsOf(stretch).map(([kind, n]) => w.looked(w.kinds[kind] ?? '', n)).join(', ');
@@ -501,7 +501,7 @@ function request(item: RequestItem, el: HTMLElement, host: Host): void {
   el.replaceChildren(...parts);
 }
 
-/** What a run spent, for its end: tokens and money, as far as the agent told. */
+/** The usage of a run, for its end: tokens and money, as far as the agent reported them. */
 function spent(usage: { input_tokens?: unknown; output_tokens?: unknown; costs?: unknown } | undefined): string {
   const count = (n: unknown) => (typeof n === 'number' && Number.isFinite(n) ? n : 0);
   const tokens = count(usage?.input_tokens) + count(usage?.output_tokens);

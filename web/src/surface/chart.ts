@@ -12,19 +12,19 @@ type Kind = 'bar' | 'line' | 'scatter' | 'sparkline';
 const KINDS: ReadonlySet<unknown> = new Set(['bar', 'line', 'scatter', 'sparkline']);
 /** Heights, px. */
 const HIGH = { usual: 220, narrow: 180, sparkline: 44 } as const;
-/** Below this width, px, a chart is lower. */
+/** Width below which a chart is lower, px. */
 const NARROW = 420;
 /** Width before the first measurement, px. */
 const FIRST = 480;
 /** About the width of a character of a label, px. */
 const CHAR = 6.6;
-/** Most points that have a mark of their own on a line. */
+/** Maximum number of points that have a mark of their own on a line. */
 const MARKS_MAX = 40;
-/** Most bars. */
+/** Maximum number of bars. */
 const BARS_MAX = 600;
-/** Most points of a scatter chart. */
+/** Maximum number of points of a scatter chart. */
 const DOTS_MAX = 3_000;
-/** Most rows of the table of the numbers. */
+/** Maximum number of rows of the table of the numbers. */
 const LISTED_MAX = 500;
 /** Distinct looks of series. */
 const LOOKS = 6;

@@ -21,13 +21,13 @@ import './terminal.js';
 
 const t = words.surface;
 
-/** Longest Markdown that is formatted, in characters; a longer text is shown as it is. */
+/** Maximum length of Markdown that is formatted, in characters; a longer text is shown unformatted. */
 const MARKDOWN_MAX = 100_000;
-/** Most blocks of Markdown. */
+/** Maximum number of blocks of Markdown. */
 const BLOCKS_MAX = 400;
 /** Text that might be Markdown. */
 const MARKED = /[*_`#[\]|~<>\\]|^\s*(?:[-+]|\d+[.)])\s|\n|https?:\/\//;
-/** Most lines of code with numbers. */
+/** Maximum number of lines of code with numbers. */
 const NUMBERED_MAX = 12_000;
 
 /** Markdown as elements; its headings come below the surface's own, with no level left out. */
@@ -84,7 +84,7 @@ const KINDS = {
 /** The address, if it is data that may be shown. */
 const dataOf = (address: string, kind: keyof typeof KINDS): string | null => (address.length <= STRING_MAX * 4 && KINDS[kind].test(address) ? address : null);
 
-/** What is not in the surface is not loaded: its address would tell somebody that this page was read. */
+/** A resource outside of the surface is not loaded: its address would reveal that this page was read. */
 function elsewhere(address: string, what: string, note: string): Drawing {
   if (!address) return nothing;
   if (/^data:/i.test(address)) return html`<p class="problem">${t.notShown(what)}</p>`;
@@ -190,7 +190,7 @@ function listOf(given: unknown, scope: string, resolve: (given: unknown, scope: 
   const value = resolve(given, scope);
   return Array.isArray(value) ? value : NONE;
 }
-/** The same array each time, so that views see that nothing changed. */
+/** The same empty array each time, so that views see that nothing changed. */
 const NONE: Json[] = [];
 
 const table: Draw = (component, place, scene, way) => {
@@ -224,7 +224,7 @@ const chart: Draw = (component, place, scene, way) => {
   return html`<div class="chart">${guard([component, title, labels, ...series.flatMap((one) => [one.label, one.values, one.x])], () => html`<plexus-surface-chart .kind=${component['kind']} .series=${series} .labels=${labels} .heading=${title}
     .unit=${typeof component['unit'] === 'string' ? component['unit'].slice(0, 20) : ''} .least=${component['min']} .most=${component['max']}></plexus-surface-chart>`)}</div>`;
 };
-/** Most series of a chart. */
+/** Maximum number of series of a chart. */
 const SERIES_MAX = 12;
 
 const page: Draw = (component, place, scene, way) => {

@@ -5,7 +5,7 @@ export type Expression = string | number | boolean | { path: string } | { call: 
 
 /** Deepest nesting of expressions. */
 const DEPTH = 50;
-/** Longest text with expressions, in characters. */
+/** Maximum length of a text with expressions, in characters. */
 const LONG = 65_536;
 const NUMBER = /^\d+\.?\d*$/;
 
@@ -52,7 +52,7 @@ export function parse(text: string): Expression[] {
   return parts.filter((part) => part !== '');
 }
 
-/** What stands before the closing brace. */
+/** The expression before the closing brace. */
 function inner(scanner: Scanner): string {
   const from = scanner.at;
   for (let open = 1; !scanner.ended;) {

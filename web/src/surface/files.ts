@@ -9,7 +9,7 @@ import { DEPTH_MAX } from './types.js';
 
 const t = words.surface;
 
-/** Most files that are drawn. */
+/** Maximum number of files that are drawn. */
 const FILES_MAX = 2_000;
 /** A tree of at most this many files is open at first. */
 const OPEN_FILES = 60;

@@ -7,7 +7,7 @@ const VERSION = 'v0.9';
 
 const object = (value: unknown): Record<string, unknown> | null => (value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : null);
 
-/** What became of a change. `gap`: changes before it are missing, so the state has to be read again. */
+/** The outcome of a change. `gap`: changes before it are missing, so the state has to be read again. */
 export type Folded = { is: 'new'; surface: Surface } | { is: 'old' } | { is: 'gap' } | { is: 'malformed' };
 
 /** The name of the surface that an event is about; null if it names none. */

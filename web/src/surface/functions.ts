@@ -8,7 +8,7 @@ type Fn = (args: Args) => Json | undefined;
 const LOCALE = 'en-US';
 /** Digits after the point that Intl allows. */
 const DECIMALS_MAX = 20;
-/** Longest pattern of a date, in characters. */
+/** Maximum length of a pattern of a date, in characters. */
 const FORMAT_MAX = 200;
 const EMAIL = /^[a-zA-Z0-9._%+-]{1,128}@[a-zA-Z0-9.-]{1,255}\.[a-zA-Z]{2,63}$/;
 

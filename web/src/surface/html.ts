@@ -17,13 +17,13 @@ const t = words.surface;
 const FRAME = '/frame.html';
 /** Heights of a frame, px. */
 const HIGH = { least: 60, usual: 360, most: 2_000 } as const;
-/** Longest name of an action, in characters. */
+/** Maximum length of an action's name, in characters. */
 const NAME_MAX = 64;
-/** Most actions of a frame that are taken within `SPAN_MS`; the rest is dropped. */
+/** Maximum number of actions of a frame that are accepted within `SPAN_MS`; the rest is dropped. */
 const ACTIONS_MAX = 5;
 const SPAN_MS = 10_000;
 
-/** Where this browser keeps the agents whose scripts may run. */
+/** The key under which this browser stores the agents whose scripts may run. */
 const ALLOWED = 'plexus.page-scripts';
 /** The event of this tab after that list changed; other tabs get `storage`. */
 const CONSENT = 'plexus-page-scripts';

@@ -11,7 +11,7 @@ import { ITEMS_MAX, type Component, type Json } from './types.js';
 
 const t = words.surface;
 
-/** Longest value of a text field that can be edited here, in characters. */
+/** Maximum length of the value of a text field that can be edited here, in characters. */
 const FIELD_MAX = 100_000;
 /** Labels of fields in which people might type a secret. */
 const SECRET = /pass\s*-?_?(?:word|phrase|code|wd)|\bpwd?\b|\bpin\b|secret|token|api[\s_-]*key|private[\s_-]*key|credential|\bcvv\b|\bcvc\b|card[\s_-]*number|seed[\s_-]*phrase|kennwort|passwort/i;
@@ -52,7 +52,7 @@ function link(address: string, content: Drawing, variant: string, label: string)
     <span class="hint address">${t.opens(oneLine(url.href.slice(0, 300)))}</span></span>`;
 }
 
-/** What all fields have in common. */
+/** The common properties of all fields. */
 interface Field { uid: string; label: string; pointer: string | null; off: boolean; failing: string[]; note: string }
 
 function fieldOf(component: Component, place: Place, scene: Scene): Field {

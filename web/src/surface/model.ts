@@ -29,7 +29,7 @@ export class SurfaceModel {
   /** The gateway's data. */
   data: Json = {};
   surface: Surface | null = null;
-  /** What the person entered, by pointer. */
+  /** The values that the user entered, by pointer. */
   readonly #edits = new Map<string, Json>();
   #view: Json | undefined;
 
@@ -59,7 +59,7 @@ export class SurfaceModel {
     return (this.#view = view);
   }
 
-  /** The person entered a value. */
+  /** Stores a value that the user entered. */
   edit(pointer: string, value: Json): void {
     if (!keysOf(pointer)?.length) return;
     if (same(get(this.data, pointer), value)) this.#edits.delete(pointer);
@@ -67,7 +67,7 @@ export class SurfaceModel {
     this.#view = undefined;
   }
 
-  /** What the person entered, by pointer. */
+  /** The values that the user entered, by pointer. */
   inputs(): { [pointer: string]: Json } {
     return Object.fromEntries(this.#edits);
   }
@@ -176,7 +176,7 @@ export class SurfaceModel {
     const due: Visit[] = [];
     const push = (places: readonly Place[], above: readonly string[]) => {
       for (const place of places.slice(0, left).reverse()) due.push({ component: this.component(place.id), place, above });
-      // What cannot be reached any more is forgotten, so that wide trees do not pile up.
+      // Places that can no longer be reached are dropped, so that wide trees do not accumulate.
       if (due.length > left) due.splice(0, due.length - left);
     };
     let left = DRAWN_MAX;

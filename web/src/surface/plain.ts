@@ -3,9 +3,9 @@ import { visible } from '../render/visible.js';
 import type { SurfaceModel } from './model.js';
 import { asText } from './functions.js';
 
-/** Longest text, in characters. */
+/** Maximum length of the text, in characters. */
 const LONG = 50_000;
-/** Longest text of one property, in characters. */
+/** Maximum length of the text of one property, in characters. */
 const PART = 5_000;
 /** The properties that are read, in order. */
 const READ = ['title', 'label', 'text', 'value', 'code', 'diff', 'old', 'new', 'description', 'url', 'path', 'state', 'kind'] as const;

@@ -4,7 +4,7 @@ import type { Json } from './types.js';
 export interface Series { label: string; values: readonly Json[]; x: readonly Json[] | null }
 export interface Point { x: number; y: number }
 
-/** Most points of a series that are looked at. */
+/** Maximum number of points of a series. */
 export const POINTS_MAX = 10_000;
 
 export const numberOf = (value: Json | undefined): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);

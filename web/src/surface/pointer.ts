@@ -4,7 +4,7 @@ import type { Json } from './types.js';
 /** Keys that would reach the prototype of an object. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 const INDEX = /^(?:0|[1-9]\d{0,8})$/;
-/** How far beyond its end an array may be written, so that one message cannot make a huge array. */
+/** Maximum distance beyond its end at which an array may be written, so that one message cannot make a huge array. */
 const GAP_MAX = 1_000;
 
 /** Whether a key or id may be used. */
@@ -53,7 +53,7 @@ export function change(data: Json | undefined, pointer: string, to: (old: Json |
 function into(at: Json | undefined, keys: readonly string[], n: number, to: (old: Json | undefined) => Json | undefined): Json | undefined {
   const key = keys[n];
   if (key === undefined) return to(at);
-  // What is missing becomes a container, as its key needs it.
+  // A missing value becomes a container, as its key needs it.
   const box: Json = at ?? (INDEX.test(key) && n > 0 ? [] : {});
   if (typeof box !== 'object' || box === null) throw new BadPointer(keys.join('/'));
   if (Array.isArray(box)) {

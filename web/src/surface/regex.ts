@@ -2,9 +2,9 @@
 // keep the page busy. Lookaround and backreferences cannot be matched this way; the gateway refuses them, too.
 import { MATCHED_MAX, PATTERN_MAX } from './types.js';
 
-/** Most steps of a compiled pattern; repetitions count each. */
+/** Maximum number of steps of a compiled pattern; each repetition counts. */
 const STEPS_MAX = 1_000;
-/** Deepest nesting of groups. */
+/** Maximum depth of nested groups. */
 const GROUPS_MAX = 50;
 
 type Ranges = readonly (readonly [number, number])[];
@@ -290,10 +290,10 @@ function run(steps: readonly Step[], text: string): boolean {
   return false;
 }
 
-/** A compiled pattern (null: not supported), and what it last said: views ask again each time they are drawn. */
+/** A compiled pattern (null: not supported), and its last result: views match it again each time they are drawn. */
 interface Known { steps: Step[] | null; text: string | null; found: boolean }
 const known = new Map<string, Known>();
-/** Most patterns that are remembered. */
+/** Maximum number of patterns in the cache. */
 const KNOWN_MAX = 300;
 
 /** Whether a text contains a match of a pattern; null if this cannot be told here (not supported, too long). */

@@ -1,4 +1,4 @@
-// What the views of components need of the surface around them.
+// The parts of the surface that the views of components need.
 import { html, nothing, type TemplateResult } from 'lit';
 import { text as words } from '../text/en.js';
 import type { Place, SurfaceModel } from './model.js';
@@ -15,7 +15,7 @@ export interface Way {
   above: readonly string[];
   /** Within a button: nothing in it can be pressed or changed. */
   flat: boolean;
-  /** What a press does instead of the component's own action. */
+  /** The effect of a press in place of the component's own action. */
   press?: (() => void) | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface Scene {
   readonly fixed: boolean;
   /** Components that may still be drawn. */
   left: number;
-  /** Why a component cannot be pressed now; empty if it can. */
+  /** The reason why a component cannot be pressed now; empty if it can. */
   locked(id: string): string;
   /** Sends an event of a component. */
   act(place: Place, event: string, item?: number | string): void;
@@ -69,7 +69,7 @@ export const below = (way: Way): Way => ({ above: way.above, flat: way.flat });
 
 const problem = (message: string): Drawing => html`<p class="problem">${message}</p>`;
 
-/** Longest JSON of a component that is shown, in characters. */
+/** Maximum length of a component's JSON that is shown, in characters. */
 const JSON_SHOWN = 20_000;
 function unknown(component: Component): Drawing {
   return html`<details class="unknown"><summary>${t.unknown(component.component.slice(0, 64))}</summary><pre class="raw" tabindex="0">${JSON.stringify(component, null, 2).slice(0, JSON_SHOWN)}</pre></details>`;

@@ -2,9 +2,9 @@
 import { fold, surfaceOf } from './fold.js';
 import type { Surface } from './types.js';
 
-/** Least time between two readings of the state, ms. */
+/** Minimum time between two reads of the state, ms. */
 const AGAIN_MS = 1_000;
-/** Most readings in a row that may fail. */
+/** Maximum number of consecutive reads that may fail. */
 const FAILURES_MAX = 5;
 
 export class Shelf {

@@ -17,9 +17,9 @@ import { DRAWN_MAX, TITLE_MAX, type Action, type Json, type Surface } from './ty
 
 const t = words.surface;
 
-/** Longest JSON in the fold, in characters. */
+/** Maximum length of the JSON in the fold, in characters. */
 const RAW_MAX = 50_000;
-/** Longest shown name of an agent, in characters. */
+/** Maximum length of an agent's name, in characters. */
 const AGENT_MAX = 80;
 
 /** A person acted: `detail` is what to send. Whoever sends it says so with `respondWith`. */
@@ -122,7 +122,7 @@ export class PlexusSurface extends PlexusElement {
 
   protected override updated(changed: PropertyValues): void {
     for (const box of this.renderRoot.querySelectorAll<HTMLElement>('.drawn, .modal')) {
-      // What scrolls can be scrolled by the keyboard.
+      // Parts that scroll can be scrolled by the keyboard.
       if (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0; else box.removeAttribute('tabindex');
     }
     if (!changed.has('modal')) return;

@@ -17,13 +17,13 @@ const MARGIN = 12;
 const WHOLE = 60;
 /** Rows seen at once. */
 const SEEN = 12;
-/** Most columns. */
+/** Maximum number of columns. */
 const COLUMNS_MAX = 40;
 /** Widths of columns, in characters. */
 const WIDTH = { least: 5, most: 36 } as const;
 /** Rows that decide how wide a column is. */
 const SAMPLE = 200;
-/** Longest shown text of a cell, in characters. */
+/** Maximum length of the text of a cell, in characters. */
 const CELL_MAX = 500;
 
 type Format = 'text' | 'number' | 'bytes' | 'percent' | 'duration' | 'datetime';
@@ -156,7 +156,7 @@ export class PlexusSurfaceTable extends PlexusElement {
   declare label: string;
   declare selects: boolean;
   declare locked: string;
-  /** What the person sorts by; undefined until then. */
+  /** The order that the user chose; undefined until then. */
   declare private chosen: { key: string; descending: boolean } | null | undefined;
   declare private wanted: string;
   /** The first drawn row. */

@@ -25,7 +25,7 @@ export interface Surface {
   rev: number;
   title?: string;
   pinned?: boolean;
-  /** When it last changed, RFC 3339. */
+  /** The time of the last change, RFC 3339. */
   at?: string;
   ask?: Ask | null;
   /** The agent removed it; the rest is as it last was. */
@@ -36,7 +36,7 @@ export interface Surface {
 /** A change of a surface: of revision `base`, or the whole surface if it has no `base`. */
 export type Change = Partial<Omit<Surface, 'surface' | 'rev'>> & { surface: string; rev: number; base?: number };
 
-/** What a screen sends when a person acts. */
+/** The action that a screen sends for a press of the user. */
 export interface Action {
   surface: string;
   rev: number;
@@ -50,25 +50,25 @@ export interface Action {
   item?: number | string;
 }
 
-/** Most components of a surface. */
+/** Maximum number of components of a surface. */
 export const COMPONENTS_MAX = 256;
 /** Deepest nesting of components, and of data. */
 export const DEPTH_MAX = 50;
-/** Most components drawn at once, those of list items counted each. */
+/** Maximum number of components drawn at once, where those of list items count each. */
 export const DRAWN_MAX = 5_000;
-/** Most items of a list template that are drawn. */
+/** Maximum number of items of a list template that are drawn. */
 export const ITEMS_MAX = 1_000;
-/** Most rows of a table. */
+/** Maximum number of rows of a table. */
 export const ROWS_MAX = 10_000;
-/** Longest string, in characters. */
+/** Maximum length of a string, in characters. */
 export const STRING_MAX = 1_048_576;
-/** Most calls of functions while one value is resolved. */
+/** Maximum number of calls of functions while one value is resolved. */
 export const CALLS_MAX = 1_000;
-/** Longest text of a component that is shown, in characters. */
+/** Maximum length of a component's text that is shown, in characters. */
 export const SHOWN_MAX = 20_000;
-/** Longest title, in characters. */
+/** Maximum length of a title, in characters. */
 export const TITLE_MAX = 200;
-/** Longest regular expression, in characters. */
+/** Maximum length of a regular expression, in characters. */
 export const PATTERN_MAX = 1_000;
-/** Longest text that the page matches against a regular expression, in characters; the gateway checks longer ones. */
+/** Maximum length of a text that the page matches against a regular expression, in characters; the gateway checks longer ones. */
 export const MATCHED_MAX = 1_000;

@@ -11,7 +11,7 @@ export interface Pinned {
   readonly rev: number;
   /** Empty if it has none. */
   readonly title: string;
-  /** When it last changed, RFC 3339; empty if that is not known. */
+  /** The time of the last change, RFC 3339; empty if unknown. */
   readonly at: string;
 }
 

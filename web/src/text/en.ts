@@ -465,7 +465,7 @@ export const text = {
     },
     failed: (why: string) => `That did not work: ${why}.`,
   },
-  /** What agents draw. */
+  /** The surfaces that agents draw. */
   surface: {
     drawnBy: (agent: string) => `Drawn by ${agent}`,
     someAgent: 'the agent',

@@ -1,4 +1,4 @@
-// What became of an answer, in words that the page and the service worker share; part of `text.request`.
+// The outcome of an answer, in words that the page and the service worker share; part of `text.request`.
 
 export const outcomes = {
   refusals: {

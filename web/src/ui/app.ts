@@ -32,9 +32,9 @@ import type { SessionInfo } from '../wire/types.js';
 const t = text.shell;
 type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage' | 'settings';
 type Place = readonly [Page, Icon, string];
-/** What agents spent; on a phone it is in the account's menu. */
+/** The link to the usage of agents; on a phone it is in the account's menu. */
 const USAGE: Place = ['usage', 'usage', 'g u'];
-/** What belongs to this device; on a phone it is in the account's menu. */
+/** The link to the settings of this device; on a phone it is in the account's menu. */
 const SETTINGS: Place = ['settings', 'settings', 'g ,'];
 /** Shared terminals, where there are any. */
 const TERMINALS: Place = ['terminals', 'terminal', 'g t'];
@@ -42,11 +42,12 @@ const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-/** How long connecting may take before the page says so, ms: on a slow phone it takes a second or two, and a line that comes and goes moves everything. */
+/** Time for connecting before the page shows the state, ms: on a slow phone it takes a second or two, and a line that appears and
+ *  disappears moves everything. */
 const CONNECT_MS = 3_000;
-/** How long the order of the latest sessions stands after somebody pointed at them. */
+/** Time that the order of the latest sessions does not change after the user pointed at them, ms. */
 const AIM_MS = 3_000;
-/** What is loaded though nobody has opened it, and when: after the first page has drawn what it has, ms. */
+/** The parts that are loaded before the user opens them, and the delay after the first page has drawn its content, ms. */
 const NEXT = ['session', 'inbox', 'sessions', 'new'];
 const NEXT_MS = 1500;
 
@@ -202,7 +203,7 @@ export class PlexusApp extends PlexusElement {
         if (live || this.#wasLive !== null || phase === 'offline') this.#wasLive = live;
       }),
       effect(() => { if (plexus.live.value) later(() => void readTerminals()); }),
-      // Whoever looks at one of these opens another next, perhaps without a network.
+      // A user of one of these pages opens another one next, perhaps without a network.
       effect(() => { if (plexus.live.value) setTimeout(() => { for (const part of NEXT) later(() => load(part)); }, NEXT_MS); }),
     );
     if (!signinWanted.peek()) resume();
@@ -284,7 +285,7 @@ export class PlexusApp extends PlexusElement {
     const news = plexus.news.value;
     const route = plexus.route.value;
     const sessions = plexus.sessions.value;
-    // A link does not move away from under the hand that is about to press it.
+    // A link does not move away from under the pointer.
     const ids = Date.now() - this.#aimedAt < AIM_MS ? this.#latest.filter((id) => sessions.has(id)) : latest(sessions.values(), news).map((s) => s.session_id);
     this.#latest = ids;
     const all = ids.map((id) => sessions.get(id)!);

@@ -1,6 +1,6 @@
 import { signal } from '../lib/signal.js';
 
-/** Has the browser install the page; null where the browser does not offer that. */
+/** Lets the browser install the page; null if the browser does not offer that. */
 export const installer = signal<(() => Promise<void>) | null>(null);
 
 window.addEventListener('beforeinstallprompt', (event) => {

@@ -12,12 +12,12 @@ import { leave } from './leave.js';
 import './state.js';
 
 const t = text.shell;
-/** Most entries shown. */
+/** Maximum number of entries shown. */
 const MAX = 40;
 
 interface Command { section: string; label: string; hint?: string; icon?: Icon; state?: string; keys?: string; run: () => void }
 
-/** How well `words` match `q` (all letters in order): smaller is better, null is no match. */
+/** A measure of how well `words` match `q` (all letters in order): smaller is better, null is no match. */
 function fit(words: string, q: string): number | null {
   const low = words.toLowerCase();
   const at = low.indexOf(q);

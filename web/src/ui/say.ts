@@ -5,7 +5,7 @@ import { signal } from '../lib/signal.js';
 import { text } from '../text/en.js';
 import { icon } from './icons.js';
 
-/** How long a toast stays, ms; longer with an action button. */
+/** Time that a toast stays, ms; longer with an action button. */
 const TOAST_MS = 5_000;
 const TOAST_ACT_MS = 10_000;
 

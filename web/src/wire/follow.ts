@@ -17,15 +17,15 @@ export class Follower {
   #pos = -1;
   #serial = 0;
   #stopped = false;
-  /** Whether what is being read was asked for before the connection stood, which then continues where it ends. */
+  /** Whether the current read began before the connection was established, which then continues where the read ends. */
   #early = false;
-  /** Why what is loaded does not continue, while nobody needs it. */
+  /** The reason why the loaded data is not continued while no view needs it. */
   #lost = '';
   #flush = perFrame(() => {
     if (this.#stopped) return;
     const lost = this.#lost;
     this.#lost = '';
-    // It may be looked at again meanwhile.
+    // A view may need it again meanwhile.
     if (lost && !this.rests()) { void this.load(lost); return; }
     const batch: Batch = lost ? { events: [], trouble: { text: '', gone: false } } : this.#batch;
     this.#batch = { events: [] };
@@ -44,7 +44,7 @@ export class Follower {
   /** Whether the session was read, so that new events continue it. */
   get loaded(): boolean { return this.#loaded; }
 
-  /** Events were missed: reads the session again, if anybody needs it. */
+  /** Reads the session again after events were missed, if a view needs it. */
   again(reset: string): void {
     if (!this.rests()) { void this.load(reset); return; }
     this.#serial += 1;

@@ -20,15 +20,15 @@ import type {
   Envelope, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot, Viewer,
 } from './types.js';
 
-/** How long a resolved request stays in `requests`, ms. */
+/** Time that a resolved request stays in `requests`, ms. */
 const KEEP_RESOLVED_MS = 5 * 60_000;
-/** How often readers of `news` are notified, ms. */
+/** Interval at which readers of `news` are notified, ms. */
 const NEWS_MS = 500;
 /** Timeout of one reachability check, ms. Long, for slow networks: further checks follow meanwhile. */
 const CHECK_MS = 12_000;
 /** Pause before lists that could not be read are requested again, ms. */
 const AGAIN_MS = 2_000;
-/** Most sessions with a read mark on this device; the oldest marks are dropped first. */
+/** Maximum number of sessions with a read mark on this device; the oldest marks are dropped first. */
 const MAX_MARKS = 2_000;
 const MARKS_KEY = 'plexus.seen';
 /** Kinds that do not mark a session as unread: viewers, derived values, and runtime states (every start attaches all sessions again). */
@@ -224,7 +224,7 @@ async function readLists(): Promise<void> {
       for (const r of list<RuntimeInfo>(programs?.runtimes)) applyRuntime(r);
       for (const id of runtimes.keys()) if (!running.has(id)) runtimes.delete(id);
       markNewSessions();
-      // Whoever sees that the lists are loaded sees them whole.
+      // Readers that see that the lists are loaded see them completely.
       sessions.flush();
       runtimes.flush();
       loaded.value = true;
@@ -278,7 +278,7 @@ async function checkReachable(): Promise<Reachability> {
 
 // --- what was asked for before the code was there ----------------------------------------------------------------------------------
 
-/** How long the first connection waits for the end of what was read before it, ms; then the session is read again. */
+/** Time that the first connection waits for the end of what was read before it, ms; then the session is read again. */
 const OPENING_MS = 4_000;
 /** The session that the page was opened with, while it is read; until the connection stands. */
 let opening: { session_id: string; read: Promise<Opening> } | null = null;
@@ -310,7 +310,7 @@ function takeFirst(): void {
   void first(sessionsFrom(''), (got) => { for (const s of list<SessionInfo>(got.sessions)) applySession(s); sessions.flush(); });
 }
 
-/** Where the connection begins: after what was read of the session that the page was opened with. */
+/** The cursor at which the connection begins: after the events that were read of the session that the page was opened with. */
 async function begin(): Promise<string | null> {
   const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), OPENING_MS));
   const read = opening?.read.then(({ past }) => past.next ?? null, () => null);
@@ -506,7 +506,7 @@ async function reread(id: string): Promise<Request | null> {
 
 async function answer(request: Request, given: object): Promise<Outcome> {
   const path = `/v1/requests/${encodeURIComponent(request.request_id)}/answer`;
-  // The same key for a second attempt, so that an answer that arrived is not given twice.
+  // A second attempt uses the same key, so that an answer that arrived is not given twice.
   const headers = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
   for (let attempt = 0; ; attempt += 1) {
     try {

@@ -34,7 +34,7 @@ export interface Credentials { bearer: string | null; csrf: string | null }
 
 export class Http {
   credentials: Credentials = { bearer: null, csrf: null };
-  /** How far this clock is behind the gateway's, ms; from the Date header, see {@link skewFrom}. */
+  /** The time by which this clock is behind the gateway's, ms; from the Date header, see {@link skewFrom}. */
   skew = 0;
   /** Called when the gateway replies 401. */
   onUnauthorized: () => void = () => {};

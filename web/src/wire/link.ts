@@ -8,11 +8,11 @@ import type { Cursor, Phase } from './types.js';
 /** Silence after which the socket is probed, and how long a probe may take, ms. */
 const QUIET_MS = 25_000;
 const SIGN_MS = 8_000;
-/** How often the silence is checked, ms. */
+/** Interval of the checks for silence, ms. */
 const LOOK_MS = 5_000;
 /** Pauses between attempts to reconnect, ms; the last one repeats, so that the gateway is found again within seconds. */
 const BACKOFF_MS = [300, 1_000, 2_000, 2_500];
-/** How long a reachability check is awaited, ms: the first, and further ones. A later reply counts, too. */
+/** Time that the result of a reachability check is awaited, ms: of the first, and of further ones. A later reply counts, too. */
 const CHECK_MS = [4_000, 2_000];
 /** Timeout of a handshake, ms: directly after a loss, and after a successful reachability check. */
 const HANDSHAKE_MS = [4_000, 20_000];
@@ -31,7 +31,7 @@ export interface LinkEvents {
   /** A malformed message. */
   malformed(text: string): void;
   revoked(): void;
-  /** Checks over HTTP whether the gateway is reachable: scripts are not told why a handshake failed. */
+  /** Checks over HTTP whether the gateway is reachable: scripts do not get the reason why a handshake failed. */
   checkReachable(): Promise<Reachability>;
   bearer(): string | null;
   skew(): number;

@@ -14,7 +14,8 @@ export const OPEN_REQUESTS = '/v1/requests?state=open&limit=50';
 /** All sessions, from a place in their list. */
 export const sessionsFrom = (cursor: string): string => `/v1/sessions?archived=all&cursor=${encodeURIComponent(cursor)}`;
 
-/** What a session opens with: its snapshot, which brings the latest states (plan, mode, commands), and the newest page of its past. */
+/** The paths that a session reads first: its snapshot, which contains the latest states (plan, mode, commands), and the newest page of
+ *  its past. */
 export function openingOf(session_id: string): { snapshot: string; past: string } {
   const path = `/v1/sessions/${encodeURIComponent(session_id)}`;
   return {
@@ -23,7 +24,7 @@ export function openingOf(session_id: string): { snapshot: string; past: string 
   };
 }
 
-/** What the page at a route asks for first. */
+/** The paths that the page at a route reads first. */
 export function firstOf(route: Route): string[] {
   switch (route.page) {
     case 'inbox': return [ME, OPEN_REQUESTS];

@@ -1,10 +1,10 @@
-// Which shared terminals there are: asked when the page connects, and now and then while it is looked at.
+// The list of shared terminals: read when the page connects, and at intervals while it is visible.
 import { signal } from '../lib/signal.js';
 import { list } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import type { TerminalInfo } from './types.js';
 
-/** How often the list is read again, ms: terminals are started beside the gateway, which tells nobody. */
+/** Interval at which the list is read again, ms: terminals are started beside the gateway, which reports no changes. */
 const AGAIN_MS = 15_000;
 
 export const terminals = signal<readonly TerminalInfo[]>([]);
