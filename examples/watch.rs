@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use plexus_client::{Client, ClientEvent, Error, FollowStart, Requests};
+use plexus_protocol::transcript::{Content, EntryBody};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
@@ -20,8 +21,11 @@ async fn main() -> Result<(), Error> {
         }
         match message {
             ClientEvent::Event(event) => {
-                let text = event.event["content"]["text"].as_str().unwrap_or_default();
-                println!("{} {} {text}", event.session_id, event.kind);
+                let text = match event.envelope.entry() {
+                    Some(EntryBody::Message { content: Content::Text(text), .. }) => text,
+                    _ => String::new(),
+                };
+                println!("{} {} {text}", event.envelope.session_id, event.envelope.kind);
             }
             ClientEvent::Lost(why) => println!("lost ({why}); reconnecting"),
             _ => {}

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plexus_client::{ClientEvent, Envelope, FollowStart, calls};
+use plexus_client::{ClientEvent, FollowStart, calls};
+use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::api::sessions::CancelRun;
 use plexus_protocol::transcript::Outcome;
-use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId, SessionInfo};
-use serde_json::json;
+use plexus_protocol::{Kind, Request, RequestState, RunBody, RunStatus, SessionId, SessionInfo, SessionState};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -228,25 +229,19 @@ impl FollowSession {
     async fn on_event(&mut self, client_event: ClientEvent) -> anyhow::Result<()> {
         match client_event {
             ClientEvent::Hello(hello) => {
-                let runs = hello["runs"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter(|run| run["session_id"] == self.session.as_str());
-                self.runs = runs.filter_map(|run| run["run_id"].as_str().map(str::to_owned)).collect();
-                let open = hello["requests"].as_array().cloned().unwrap_or_default();
-                let open_requests: Vec<Request> =
-                    open.into_iter().filter_map(|request| serde_json::from_value(request).ok()).collect();
+                let runs = hello.runs.iter().filter(|run| run.session_id == self.session);
+                self.runs = runs.map(|run| run.run_id.to_string()).collect();
+                let open_requests = hello.requests;
                 let first = self.open.front().map(|request| request.request_id.clone());
                 self.open.retain(|request| open_requests.iter().any(|other| other.request_id == request.request_id));
                 if self.open.front().map(|request| &request.request_id) != first.as_ref() {
                     self.reset_input();
                 }
                 for request in open_requests {
-                    self.request_opened(request).await;
+                    self.request_opened(Arc::unwrap_or_clone(request)).await;
                 }
             }
-            ClientEvent::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
+            ClientEvent::Snapshot(snapshots) => self.view.snapshot(&snapshots, &mut self.out),
             ClientEvent::Live => {
                 self.live = true;
                 self.show_card();
@@ -255,39 +250,40 @@ impl FollowSession {
                 self.note(&format!("· the connection was lost ({}); reconnecting", line(&reason, LABEL)))
             }
             ClientEvent::Session(session) => {
-                if session["state"] == "exited" && session["session_id"] == self.session.as_str() {
+                if session.state == SessionState::Exited && session.session_id == self.session {
                     self.ended = self.live;
                 }
             }
             ClientEvent::SessionGone(session) => {
-                if session == self.session.as_str() {
+                if session == self.session {
                     self.note("· the session was deleted");
                     self.ended = true;
                 }
             }
             // The gateway sends these only to clients that follow the latest events.
             ClientEvent::Older | ClientEvent::Runtime(_) | ClientEvent::RuntimeGone(_) | ClientEvent::Presence(_) => {}
-            ClientEvent::Event(envelope) => self.event(&envelope).await?,
+            ClientEvent::Event(event) => self.event(&event.envelope).await?,
         }
         Ok(())
     }
 
-    async fn event(&mut self, envelope: &Envelope) -> anyhow::Result<()> {
+    async fn event(&mut self, envelope: &EventEnvelope) -> anyhow::Result<()> {
         let run = envelope.run_id.as_str();
-        match Kind::from_name(&envelope.kind) {
+        match envelope.known_kind() {
             Some(Kind::RequestOpened | Kind::RequestUpdated) => {
-                if let Ok(request) = serde_json::from_value::<Request>(envelope.event.clone()) {
+                if let Some(request) = envelope.body::<Request>() {
                     self.request_opened(request).await;
                 }
                 return Ok(());
             }
             Some(Kind::RequestResolved) => {
-                let id = envelope.event["request_id"].as_str().unwrap_or_default();
-                let first = self.open.front().is_some_and(|request| request.request_id.as_str() == id);
+                let outcome = Outcome::read(&envelope.body().unwrap_or_default());
+                let closed = |request: &Request| request.request_id.as_str() == outcome.request_id;
+                let first = self.open.front().is_some_and(closed);
                 let before = self.open.len();
-                self.open.retain(|request| request.request_id.as_str() != id);
+                self.open.retain(|request| !closed(request));
                 if self.open.len() < before || !self.live {
-                    self.note(&format!("· {}", outcome_text(Outcome::read(&envelope.event))));
+                    self.note(&format!("· {}", outcome_text(outcome)));
                 }
                 if first {
                     self.reset_input();
@@ -298,12 +294,16 @@ impl FollowSession {
             // A prompt that was typed here is already on the screen.
             Some(Kind::UserMessageChunk) if self.interactive && self.own_runs.contains_key(run) => return Ok(()),
             Some(Kind::RunStarted) => self.run_began(run),
-            Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.run_began(run),
+            Some(Kind::RunStatus) => {
+                if envelope.body().is_some_and(|body: RunBody| body.status == RunStatus::Queued) {
+                    self.run_began(run);
+                }
+            }
             Some(Kind::RunEnded) => {
                 self.runs.retain(|other| other != run);
                 self.cancelling &= !self.runs.is_empty();
                 if let Some(end) = self.own_runs.get_mut(run) {
-                    *end = Some(envelope.event["status"] == json!(RunStatus::Completed));
+                    *end = Some(envelope.body().is_some_and(|body: RunBody| body.status == RunStatus::Completed));
                 }
             }
             _ => {}

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use plexus_client::Envelope;
+use plexus_protocol::api::history::EventEnvelope;
+use plexus_protocol::api::snapshot::SnapshotMessage;
+use plexus_protocol::api::stream::StreamSnapshots;
 use plexus_protocol::transcript::{
     Content, Decided, EntryBody, LatestKind, MessagePlacer, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
     block_label,
@@ -140,34 +142,33 @@ impl View {
         out.push('\n');
     }
 
-    /// Shows a snapshot in place of events that are no longer stored.
-    pub(crate) fn snapshot(&mut self, snapshot: &Value, out: &mut String) {
-        for session in snapshot["snapshots"].as_array().into_iter().flatten() {
-            let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD_MAX);
+    /// Shows snapshots in place of events that are no longer stored.
+    pub(crate) fn snapshot(&mut self, snapshots: &StreamSnapshots, out: &mut String) {
+        for snapshot in &snapshots.snapshots {
+            let id = line(snapshot.session.session_id.as_str(), FIELD_MAX);
             self.note(&self.paint.dim(&format!("── {id}: the beginning is no longer stored; the rest:")), out);
-            for message in session["messages"].as_array().into_iter().flatten() {
-                let role = Role::named(message["role"].as_str().unwrap_or_default());
-                let first = Position(message["position"].as_u64().unwrap_or_default());
+            for SnapshotMessage { role, position, text, .. } in &*snapshot.messages {
                 self.end_line(out);
-                self.message_text(role, first, message["text"].as_str().unwrap_or_default(), out);
+                self.message_text(*role, Position(*position), text, out);
             }
             self.end_line(out);
         }
     }
 
-    pub(crate) fn event(&mut self, envelope: &Envelope, out: &mut String) {
-        if self.names_sessions && self.session != envelope.session_id {
-            self.session.clone_from(&envelope.session_id);
-            let of = line(&format!("── {} · {}", envelope.session_id, envelope.runtime_id), FIELD_MAX);
-            self.note(&self.paint.dim(&of), out);
+    pub(crate) fn event(&mut self, envelope: &EventEnvelope, out: &mut String) {
+        let session = envelope.session_id.as_str();
+        if self.names_sessions && self.session != session {
+            session.clone_into(&mut self.session);
+            let heading = line(&format!("── {session} · {}", envelope.meta.runtime_id), FIELD_MAX);
+            self.note(&self.paint.dim(&heading), out);
         }
         let Some(entry) = envelope.entry() else {
             // A kind that only newer versions know is named, so that no event is hidden.
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD_MAX)), out);
         };
         let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
-        let placer = self.placers.entry(envelope.session_id.clone()).or_default();
-        let placed = placer.entry(&entry, &envelope.run_id, envelope.position());
+        let placer = self.placers.entry(session.to_owned()).or_default();
+        let placed = placer.entry(&entry, envelope.run_id.as_str(), envelope.position());
         self.parent_call = placer.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             ParentCall { id: parent.id.to_owned(), title: line(title, FIELD_MAX), depth: parent.depth }
@@ -182,7 +183,7 @@ impl View {
                     }
                 }
             }
-            EntryBody::Tool { id, update, .. } => self.tool(envelope, id, update, out),
+            EntryBody::Tool { id, update, .. } => self.tool(session, id, update, out),
             EntryBody::Plan(entries) => self.plan(&entries, out),
             EntryBody::RunStarted(_) => {}
             EntryBody::RunStatus(body) => match body["status"].as_str() {
@@ -287,8 +288,8 @@ impl View {
         }
     }
 
-    fn tool(&mut self, envelope: &Envelope, id: String, update: Map<String, Value>, out: &mut String) {
-        let key = (envelope.session_id.clone(), id);
+    fn tool(&mut self, session: &str, id: String, update: Map<String, Value>, out: &mut String) {
+        let key = (session.to_owned(), id);
         let known = self.tools.get(&key).cloned();
         let old_status = known.as_ref().map(|call| call.status().to_owned());
         let mut call = known.unwrap_or_default();
@@ -372,12 +373,12 @@ mod tests {
 
     use super::*;
 
-    fn envelope(kind: &str, event: Value) -> Envelope {
+    fn envelope(kind: &str, event: Value) -> EventEnvelope {
         let wire = json!({
             "session_id": "s_1", "run_id": "r_1", "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
             "meta": { "runtime_id": "demo", "dialect": "acp" },
         });
-        Envelope::read(serde_json::value::to_raw_value(&wire).unwrap()).unwrap()
+        serde_json::from_str(&wire.to_string()).unwrap()
     }
 
     fn render(events: &[(&str, Value)]) -> String {
@@ -487,16 +488,16 @@ mod tests {
 
     #[test]
     fn request_outcomes_each_have_a_text() {
-        let by = json!({ "name": "phone" });
-        for (receipt, text_parts) in [
-            (
-                json!({ "state": "answered", "ok": true, "option_id": "once", "resolved_by": by }),
-                "allowed by phone (once)",
-            ),
-            (json!({ "state": "answered", "ok": false, "resolved_by": by }), "denied by phone"),
-            (json!({ "state": "withdrawn", "resolved_by": by }), "withdrawn by phone"),
+        let by = json!({ "device_id": "d_1", "name": "phone" });
+        for (members, text_parts) in [
+            (json!({ "state": "answered", "ok": true, "option_id": "once" }), "allowed by phone (once)"),
+            (json!({ "state": "answered", "ok": false }), "denied by phone"),
+            (json!({ "state": "withdrawn" }), "withdrawn by phone"),
             (json!({ "state": "expired" }), "expired: nobody answered in time"),
+            (json!({ "state": "hologram" }), "closed"),
         ] {
+            let mut receipt = json!({ "request_id": "q_1", "resolved_by": by, "at": "2026-01-02T03:04:05.678Z" });
+            receipt.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
             assert_eq!(outcome_text(Outcome::read(&receipt)), text_parts);
         }
     }

@@ -184,11 +184,11 @@ fn body(kind: Kind) -> Shape {
         | Kind::ConfigOptionUpdate
         | Kind::SessionInfoUpdate
         | Kind::UsageUpdate => Shape::of::<Update>(),
-        Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => Shape::of::<RunBody<'_>>(),
+        Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => Shape::of::<RunBody>(),
         Kind::RequestOpened | Kind::RequestUpdated => Shape::of::<Request>(),
         Kind::RequestResolved => Shape::of::<Resolution<'_>>(),
-        Kind::RuntimeStatus => Shape::of::<RuntimeStatusBody<'_>>(),
-        Kind::Error => Shape::of::<ErrorBody<'_>>(),
+        Kind::RuntimeStatus => Shape::of::<RuntimeStatusBody>(),
+        Kind::Error => Shape::of::<ErrorBody>(),
         Kind::Raw => Shape::of::<RawBody<'_>>(),
         Kind::ClientServed => Shape::of::<ClientServed<'_>>(),
         Kind::Hook | Kind::SurfaceUpdated | Kind::ClientJoined | Kind::ClientLeft => Shape::of::<JsonObject>(),

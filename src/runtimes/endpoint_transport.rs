@@ -266,8 +266,8 @@ async fn progress(connection: &mut ConnectionState, reading: bool) -> Connection
 /// Tells every open session how the connection stands.
 fn report_status(driver: &mut Driver, status: &'static str, message: Option<&str>) {
     if driver.routes.taken() {
-        let runtime_id = driver.spec.id.as_str();
-        let body = RuntimeStatusBody { status, runtime_id, message, ..RuntimeStatusBody::default() };
+        let message = message.map(str::to_owned);
+        let body = RuntimeStatusBody { message, ..RuntimeStatusBody::new(&driver.spec.id, status) };
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         driver.routes.route(RuntimeEvent::Event { native: None, draft });
     }

@@ -624,15 +624,14 @@ impl SessionStateMachine {
             self.core.meter.begin();
         }
         let body = RuntimeStatusBody {
-            status: "attached",
-            runtime_id: self.origin.runtime_id.as_str(),
             generation: Some(self.core.generation),
             resumed: how == OpenedAs::Resumed,
-            message: (again && how == OpenedAs::New).then_some(
+            message: (again && how == OpenedAs::New).then(|| {
                 "the agent could not continue its conversation: a new one starts here, and the agent does \
-                    not know the previous messages",
-            ),
-            exit: None,
+                    not know the previous messages"
+                    .to_owned()
+            }),
+            ..RuntimeStatusBody::new(&self.origin.runtime_id, "attached")
         };
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
@@ -735,12 +734,9 @@ impl SessionStateMachine {
         }
         // An idle session in the same process has nothing to report.
         if self.core.run.is_some() || !self.open.is_empty() || std::mem::take(&mut self.process_changed) {
-            let body = RuntimeStatusBody {
-                status: "reattached",
-                runtime_id: self.origin.runtime_id.as_str(),
-                generation: Some(self.core.generation),
-                ..RuntimeStatusBody::default()
-            };
+            let generation = Some(self.core.generation);
+            let body =
+                RuntimeStatusBody { generation, ..RuntimeStatusBody::new(&self.origin.runtime_id, "reattached") };
             self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
             // `updated_at` stays: the conversation did not change.
             plan.dirty = true;

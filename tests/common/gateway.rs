@@ -376,7 +376,7 @@ impl Watcher {
         loop {
             let ClientEvent::Event(event) = self.next().await else { continue };
             events.push(serde_json::from_str(event.raw.get()).unwrap());
-            if event.kind == "run_ended" && event.run_id == run {
+            if event.envelope.kind == "run_ended" && event.envelope.run_id.as_str() == run {
                 return events;
             }
         }

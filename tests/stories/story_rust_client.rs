@@ -11,6 +11,7 @@ use std::time::Duration;
 use common::gateway::{Gateway, PATIENCE, exe, said};
 use plexus_client::liveness::Patience;
 use plexus_client::{Address, Client, ClientEvent, Error, Follow, FollowStart, Requests};
+use plexus_protocol::transcript::{Content, EntryBody, Role};
 use plexus_protocol::{Answer, RequestId, RequestState, SessionId};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -47,14 +48,12 @@ async fn rust_client_prompts_answers_and_learns_who_won() {
         let heard = next(&mut follow).await;
         requests.apply(&heard);
         if let ClientEvent::Event(event) = heard {
-            text.push_str(
-                event.event["content"]["text"]
-                    .as_str()
-                    .filter(|_| event.kind == "agent_message_chunk")
-                    .unwrap_or_default(),
-            );
-            if event.kind == "run_ended" {
-                break;
+            match event.envelope.entry() {
+                Some(EntryBody::Message { role: Role::Agent, content: Content::Text(chunk), .. }) => {
+                    text.push_str(&chunk)
+                }
+                Some(EntryBody::RunEnded(_)) => break,
+                _ => {}
             }
         }
     }
@@ -90,7 +89,7 @@ async fn rust_client_resumes_after_a_killed_gateway_without_a_gap() {
     client.prompt(&session, "stream 50 ;; hang").await.unwrap();
     while cursors.len() < 30 {
         if let ClientEvent::Event(event) = next(&mut follow).await {
-            cursors.push(event.cursor);
+            cursors.push(event.envelope.cursor.to_string());
         }
     }
     gateway.kill();
@@ -99,7 +98,7 @@ async fn rust_client_resumes_after_a_killed_gateway_without_a_gap() {
     let mut lost = false;
     loop {
         match next(&mut follow).await {
-            ClientEvent::Event(event) => cursors.push(event.cursor),
+            ClientEvent::Event(event) => cursors.push(event.envelope.cursor.to_string()),
             ClientEvent::Lost(_) => lost = true,
             ClientEvent::Live if lost => break,
             _ => {}
@@ -172,9 +171,9 @@ async fn rust_client_loses_and_finds_a_stopped_gateway() {
     let run = client.prompt(&session, "echo again").await.unwrap().run_id;
     loop {
         if let ClientEvent::Event(event) = next(&mut follow).await
-            && event.kind == "run_ended"
+            && event.envelope.kind == "run_ended"
         {
-            assert_eq!(event.run_id, run.as_str());
+            assert_eq!(event.envelope.run_id, run);
             break;
         }
     }

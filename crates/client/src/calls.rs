@@ -13,6 +13,7 @@ use plexus_protocol::api::devices::{
     DeviceChanges, Devices, Identity, Me, NewCode, NewDevice, NewShare, NewToken, OneTimeCode, RevokedDevices, Share,
 };
 use plexus_protocol::api::folders::{Files, Folders};
+use plexus_protocol::api::history::Page;
 use plexus_protocol::api::linking::{AgentLinks, LinkChange};
 use plexus_protocol::api::listeners::{NewProxy, NewTlsListener, PublicAccess};
 use plexus_protocol::api::operation::{Check, Checks};
@@ -30,7 +31,7 @@ use plexus_protocol::{
 };
 use serde::Serialize;
 
-use crate::{EventsPage, Pieces};
+use crate::Pieces;
 
 /// A request over HTTP, as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,7 +281,7 @@ routes! {
 
 /// Returns a page of the events of a session, or of all, after a cursor (empty: from the oldest). The chunks of a message are one event, as
 /// are the updates of a tool call.
-pub fn merged_events(session: Option<&SessionId>, after: &str, limit: usize) -> ApiCall<EventsPage> {
+pub fn merged_events(session: Option<&SessionId>, after: &str, limit: usize) -> ApiCall<Page> {
     let path = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
     let call = ApiCall::new("GET", path).query("merge", Some(true)).query("limit", Some(limit));
     call.query("after", Some(after))

@@ -1,16 +1,19 @@
 //! Follows a session, or all: attaches, and resumes with the cursor whenever the connection is lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::api::rpc::{AttachParams, History, HistoryParams, Projection};
-use plexus_protocol::api::stream::{Live, PresenceChanged, RuntimeRemoved, SessionDeleted, StreamSnapshots};
-use plexus_protocol::transcript::EntryBody;
-use plexus_protocol::{BadId, Cursor, Kind, Position, Timestamp};
+use plexus_protocol::api::stream::{
+    Live, PresenceChanged, RuntimeRemoved, RuntimeUpdated, SessionDeleted, SessionUpdated, StreamHello, StreamSnapshots,
+};
+use plexus_protocol::{BadId, Cursor, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tungstenite::Message;
 
@@ -45,67 +48,17 @@ pub enum FollowStart {
 
 /// An event, and its JSON as received.
 #[derive(Debug)]
-pub struct Envelope {
-    /// The complete envelope.
+pub struct ReceivedEvent {
+    /// The event.
+    pub envelope: EventEnvelope,
+    /// The whole envelope as received, with the members that only a newer gateway has.
     pub raw: Box<RawValue>,
-    /// The session.
-    pub session_id: String,
-    /// The run.
-    pub run_id: String,
-    /// The event's position: pass it to [`After`](FollowStart::After) to resume.
-    pub cursor: String,
-    /// The time when the gateway received it.
-    pub at: Option<Timestamp>,
-    /// The name of the event kind.
-    pub kind: String,
-    /// The canonical body.
-    pub event: Value,
-    /// The runtime of the session.
-    pub runtime_id: String,
-    /// The dialect of that runtime.
-    pub dialect: String,
-    /// The runtime's own message, if requested by [`Client::attach_native`](crate::Client::attach_native).
-    pub native: Option<Box<RawValue>>,
 }
 
-impl Envelope {
-    /// Returns the event as an entry of a transcript; `None` for a kind that only a newer gateway has.
-    pub fn entry(&self) -> Option<EntryBody> {
-        Some(EntryBody::read(Kind::from_name(&self.kind)?, self.event.clone()))
-    }
-
-    /// Returns the event's position in the log.
-    pub fn position(&self) -> Position {
-        Position(self.cursor.rsplit_once(':').and_then(|(_, position)| position.parse().ok()).unwrap_or_default())
-    }
-
+impl ReceivedEvent {
     /// Reads an envelope; `None` if the JSON is not one.
     pub fn read(raw: Box<RawValue>) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Wire {
-            session_id: String,
-            #[serde(default)]
-            run_id: String,
-            cursor: String,
-            at: Option<Timestamp>,
-            kind: String,
-            #[serde(default)]
-            event: Value,
-            #[serde(default)]
-            meta: Meta,
-            native: Option<Box<RawValue>>,
-        }
-        #[derive(Default, Deserialize)]
-        struct Meta {
-            #[serde(default)]
-            runtime_id: String,
-            #[serde(default)]
-            dialect: String,
-        }
-        let Wire { session_id, run_id, cursor, at, kind, event, meta, native } =
-            serde_json::from_str(raw.get()).ok()?;
-        let Meta { runtime_id, dialect } = meta;
-        Some(Self { raw, session_id, run_id, cursor, at, kind, event, runtime_id, dialect, native })
+        Some(Self { envelope: serde_json::from_str(raw.get()).ok()?, raw })
     }
 }
 
@@ -113,23 +66,23 @@ impl Envelope {
 #[derive(Debug)]
 pub enum ClientEvent {
     /// The gateway's `hello`, after every attach.
-    Hello(Value),
-    /// A snapshot that replaces the events that are no longer stored.
-    Snapshot(Value),
+    Hello(Box<StreamHello>),
+    /// Snapshots that replace the events that are no longer stored.
+    Snapshot(StreamSnapshots),
     /// A note that older events exist and were not requested ([`FollowStart::Latest`]).
     Older,
     /// An event of the log.
-    Event(Box<Envelope>),
+    Event(Box<ReceivedEvent>),
     /// The end of the stored events; later ones are new.
     Live,
     /// The new state of a session.
-    Session(Value),
+    Session(Arc<SessionInfo>),
     /// The new state of a runtime.
-    Runtime(Value),
+    Runtime(Arc<RuntimeInfo>),
     /// The id of a session that was deleted.
-    SessionGone(String),
+    SessionGone(SessionId),
     /// The name of a runtime that was removed.
-    RuntimeGone(String),
+    RuntimeGone(RuntimeId),
     /// The new viewers of a session.
     Presence(PresenceChanged),
     /// The loss of the connection, with the reason; the follower reconnects by itself.
@@ -296,20 +249,19 @@ impl Follower {
             };
         };
         let Some(params) = rpc.params else { return Ok(None) };
-        let value = || serde_json::from_str::<Value>(params.get()).unwrap_or_default();
         Ok(match method {
             "agent.event" => {
-                let Some(envelope) = Envelope::read(params) else { return Ok(None) };
-                self.begin = FollowStart::After(envelope.cursor.clone());
+                let Some(event) = ReceivedEvent::read(params) else { return Ok(None) };
+                self.begin = FollowStart::After(event.envelope.cursor.to_string());
                 self.pause = Backoff::default();
-                Some(ClientEvent::Event(Box::new(envelope)))
+                Some(ClientEvent::Event(Box::new(event)))
             }
-            "gateway.hello" => Some(ClientEvent::Hello(value())),
+            // Later events build on these two messages, so following fails if one cannot be read.
+            "gateway.hello" => Some(ClientEvent::Hello(serde_json::from_str(params.get()).map_err(Error::from)?)),
             "gateway.snapshot" => {
-                if let Some(StreamSnapshots { cursor, .. }) = read(&params) {
-                    self.begin = FollowStart::After(cursor.to_string());
-                }
-                Some(ClientEvent::Snapshot(value()))
+                let snapshots: StreamSnapshots = serde_json::from_str(params.get()).map_err(Error::from)?;
+                self.begin = FollowStart::After(snapshots.cursor.to_string());
+                Some(ClientEvent::Snapshot(snapshots))
             }
             "gateway.live" => {
                 if let Some(Live { head, .. }) = read(&params) {
@@ -318,13 +270,13 @@ impl Follower {
                 self.pause = Backoff::default();
                 Some(ClientEvent::Live)
             }
-            "session.updated" => Some(ClientEvent::Session(value()["session"].take())),
-            "runtime.updated" => Some(ClientEvent::Runtime(value()["runtime"].take())),
+            "session.updated" => read(&params).map(|SessionUpdated { session }| ClientEvent::Session(session)),
+            "runtime.updated" => read(&params).map(|RuntimeUpdated { runtime }| ClientEvent::Runtime(runtime)),
             "session.deleted" => {
-                read(&params).map(|SessionDeleted { session_id }| ClientEvent::SessionGone(session_id.to_string()))
+                read(&params).map(|SessionDeleted { session_id }| ClientEvent::SessionGone(session_id))
             }
             "runtime.removed" => {
-                read(&params).map(|RuntimeRemoved { runtime_id }| ClientEvent::RuntimeGone(runtime_id.to_string()))
+                read(&params).map(|RuntimeRemoved { runtime_id }| ClientEvent::RuntimeGone(runtime_id))
             }
             "presence.changed" => read(&params).map(ClientEvent::Presence),
             _ => None,

@@ -13,7 +13,7 @@
 //! let mut all = client.attach(None, FollowStart::Now);
 //! while let Some(event) = all.next().await {
 //!     if let ClientEvent::Event(event) = event? {
-//!         println!("{} {}", event.session_id, event.kind);
+//!         println!("{} {}", event.envelope.session_id, event.envelope.kind);
 //!     }
 //! }
 //! # Ok(())
@@ -29,7 +29,7 @@ pub mod liveness;
 mod requests;
 
 pub use connection::{Backoff, closed};
-pub use follow::{ClientEvent, Envelope, Follow, FollowStart};
+pub use follow::{ClientEvent, Follow, FollowStart, ReceivedEvent};
 pub use requests::Requests;
 
 use std::future::Future;
@@ -46,10 +46,10 @@ use tokio::sync::Mutex;
 use crate::calls::{ApiCall, ApiRequest};
 use crate::connection::{CallConnection, PATIENCE};
 use crate::liveness::{LivenessSocket, Patience};
-use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::history::Page;
 use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
 use plexus_protocol::api::rpc::{
-    CancelParams, Cancelled, HistoryParams, ListSessions, Projection, SessionNew, StartRun,
+    CancelParams, Cancelled, History, HistoryParams, ListSessions, Projection, SessionNew, StartRun,
 };
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
@@ -133,21 +133,6 @@ struct AnswerOnce<'a> {
     idempotency_key: &'a str,
     #[serde(flatten)]
     answer: &'a Answer,
-}
-
-/// A page of events. If `resume` is not `ok`, a snapshot replaces lost events.
-#[derive(Debug, Deserialize)]
-pub struct EventsPage {
-    /// The events in log order; [`Envelope::read`] reads each.
-    pub events: Vec<Box<RawValue>>,
-    /// The cursor of the previous page; `None` on the first.
-    pub previous: Option<String>,
-    /// The cursor for the events after this page.
-    pub next: String,
-    /// The end of the log.
-    pub head: String,
-    /// The verdict on the cursor: whether reading resumed there.
-    pub resume: ResumeVerdict,
 }
 
 /// A client. It is cheap to clone; clones share one connection for calls. Every [`Follow`] has a connection of its own.
@@ -324,14 +309,15 @@ impl Client {
     }
 
     /// Returns a page of a session's history before a cursor; `None` for the newest page. With `merge`, the chunks of a message and the
-    /// updates of a tool call are one event each. Continue with [`EventsPage::previous`].
+    /// updates of a tool call are one event each. Continue with [`PageEnd::previous`](plexus_protocol::api::history::PageEnd::previous).
     ///
     /// # Errors
     /// The errors of [`call`](Self::call).
-    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<EventsPage, Error> {
+    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<Page, Error> {
         let (session_id, before) = (Some(session.clone()), Some(before.unwrap_or("now").to_owned()));
         let params = HistoryParams { session_id, before, merge, ..HistoryParams::default() };
-        self.call_idempotent("session.history", &params).await
+        let History { events, end } = self.call_idempotent("session.history", &params).await?;
+        Ok(Page { events, end: end.end })
     }
 
     /// Opens a session, in the runtime's folder unless `cwd` is given.

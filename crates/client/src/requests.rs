@@ -1,9 +1,9 @@
 //! The open requests, derived from the events of a follower.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use plexus_protocol::api::KnownItems;
-use plexus_protocol::{Request, RequestId};
+use plexus_protocol::{Kind, Request, RequestId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,29 +12,23 @@ use crate::ClientEvent;
 /// The open requests of the sessions of a [`Follow`](crate::Follow). Pure: pass it every event.
 #[derive(Debug, Default)]
 pub struct Requests {
-    open: BTreeMap<RequestId, Request>,
+    open: BTreeMap<RequestId, Arc<Request>>,
     live: bool,
     /// The open requests in the last `hello`; until [`ClientEvent::Live`], the set is limited to them.
-    in_hello: BTreeMap<RequestId, Request>,
+    in_hello: BTreeMap<RequestId, Arc<Request>>,
     /// The open requests that this version cannot read, by id if that is readable.
     unreadable: Vec<Option<RequestId>>,
 }
 
-/// The part of an unreadable request that identifies it.
+/// The part of a request, or of its outcome, that identifies it.
 #[derive(Deserialize)]
-struct UnreadableRequest {
+struct RequestKey {
     request_id: RequestId,
-}
-
-impl UnreadableRequest {
-    fn id(read: serde_json::Result<Self>) -> Option<RequestId> {
-        read.ok().map(|request| request.request_id)
-    }
 }
 
 impl Requests {
     /// Returns the open requests, by id.
-    pub fn open(&self) -> &BTreeMap<RequestId, Request> {
+    pub fn open(&self) -> &BTreeMap<RequestId, Arc<Request>> {
         &self.open
     }
 
@@ -44,38 +38,40 @@ impl Requests {
     }
 
     /// Applies an event; returns `true` if the set or the number of unreadable requests changed.
-    pub fn apply(&mut self, heard: &ClientEvent) -> bool {
+    pub fn apply(&mut self, event: &ClientEvent) -> bool {
         let before = (self.open.len(), self.unreadable.len());
-        match heard {
+        match event {
             ClientEvent::Hello(hello) => {
-                let open = KnownItems::<Request>::deserialize(&hello["requests"]).unwrap_or_default();
-                let id = |item: &RawValue| UnreadableRequest::id(serde_json::from_str(item.get()));
-                self.unreadable = open.unreadable_items().iter().map(|item| id(item)).collect();
-                self.in_hello = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
+                let requests = &hello.requests;
+                let id = |item: &RawValue| Some(serde_json::from_str::<RequestKey>(item.get()).ok()?.request_id);
+                self.unreadable = requests.unreadable_items().iter().map(|item| id(item)).collect();
+                self.in_hello =
+                    requests.iter().map(|request| (request.request_id.clone(), Arc::clone(request))).collect();
                 self.live = false;
                 let changed = self.in_hello.keys().ne(self.open.keys()) || self.unreadable.len() != before.1;
                 self.open.clone_from(&self.in_hello);
                 return changed;
             }
             ClientEvent::Live => self.live = true,
-            // A replayed request that is still open was in `hello`.
-            ClientEvent::Event(event) if event.kind == "request_opened" && self.live => {
-                match Request::deserialize(&event.event) {
-                    Ok(request) => return self.open.insert(request.request_id.clone(), request).is_none(),
-                    Err(_) => {
-                        let id = UnreadableRequest::id(UnreadableRequest::deserialize(&event.event));
+            ClientEvent::Event(event) => match event.envelope.known_kind() {
+                // A replayed request that is still open was in `hello`.
+                Some(Kind::RequestOpened) if self.live => match event.envelope.body::<Arc<Request>>() {
+                    Some(request) => return self.open.insert(request.request_id.clone(), request).is_none(),
+                    None => {
+                        let id = event.envelope.body::<RequestKey>().map(|key| key.request_id);
                         if id.is_none() || !self.unreadable.contains(&id) {
                             self.unreadable.push(id);
                         }
                     }
+                },
+                Some(Kind::RequestResolved) => {
+                    if let Some(RequestKey { request_id }) = event.envelope.body() {
+                        self.open.remove(&request_id);
+                        self.unreadable.retain(|unreadable| unreadable.as_ref() != Some(&request_id));
+                    }
                 }
-            }
-            ClientEvent::Event(event) if event.kind == "request_resolved" => {
-                if let Some(id) = event.event["request_id"].as_str().and_then(|id| id.parse::<RequestId>().ok()) {
-                    self.open.remove(&id);
-                    self.unreadable.retain(|unreadable| unreadable.as_ref() != Some(&id));
-                }
-            }
+                _ => {}
+            },
             _ => {}
         }
         (self.open.len(), self.unreadable.len()) != before
@@ -87,7 +83,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::Envelope;
+    use crate::ReceivedEvent;
 
     fn request(id: &str, kind: &str) -> Value {
         json!({
@@ -99,18 +95,24 @@ mod tests {
 
     fn event(kind: &str, body: Value) -> ClientEvent {
         let envelope = json!({
-            "schema": 1, "session_id": "s_1", "runtime_id": "demo", "run_id": "r_1", "seq": 1, "cursor": "e:1",
+            "schema": 1, "session_id": "s_1", "run_id": "r_1", "seq": 1, "cursor": "e:1",
             "at": "2026-01-02T03:04:05.000Z", "kind": kind, "event": body,
+            "meta": { "runtime_id": "demo", "dialect": "acp" },
         });
         let raw = serde_json::value::to_raw_value(&envelope).unwrap();
-        ClientEvent::Event(Box::new(Envelope::read(raw).expect("it is an envelope")))
+        ClientEvent::Event(Box::new(ReceivedEvent::read(raw).expect("it is an envelope")))
     }
 
     #[test]
     fn unreadable_requests_are_counted_until_they_are_resolved() {
         let mut requests = Requests::default();
         let ids = |requests: &Requests| requests.open().keys().map(ToString::to_string).collect::<Vec<_>>();
-        let hello = json!({ "requests": [request("q_1", "confirm"), request("q_2", "hologram")] });
+        let hello = json!({
+            "resume": "ok", "epoch": "e", "oldest": "e:0", "head": "e:0", "sessions": [], "runs": [],
+            "requests": [request("q_1", "confirm"), request("q_2", "hologram")],
+            "you": { "device_id": "d_1", "name": "phone", "scopes": ["watch", "hologram"], "approve_up_to": "hologram" },
+        });
+        let hello = serde_json::from_value(hello).expect("a newer gateway can be read");
         assert!(requests.apply(&ClientEvent::Hello(hello)));
         assert_eq!((ids(&requests), requests.unreadable()), (vec!["q_1".to_owned()], 1));
         requests.apply(&ClientEvent::Live);

@@ -1,43 +1,47 @@
 //! The bodies of the gateway's own event kinds. The bodies of ACP's kinds are the agent's JSON, unchanged, and have no type.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::known_items::known_value;
 use super::schema::Json;
-use super::{AnsweredBy, Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Spending, Timestamp};
+use super::{AnsweredBy, Answers, RequestId, RequestState, Resolver, RunId, RunStatus, RuntimeId, Spending, Timestamp};
 
 /// The state of a run: the body of `run_started`, `run_status` and `run_ended`.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RunBody<'a> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunBody {
     /// The run.
-    pub run_id: &'a RunId,
+    pub run_id: RunId,
     /// The run's status.
     pub status: RunStatus,
     /// The device that prompted or cancels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<&'a Resolver>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Resolver>,
     /// The idempotency key of the prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<&'a str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The agent's own stop reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<&'a str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
     /// The reason why the run failed or is being cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<&'a str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// `true` if the run is being cancelled.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelling: bool,
     /// The spending of the run, as far as the agent reported it: only of a run that ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<&'a Spending>,
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Spending>,
 }
 
-impl<'a> RunBody<'a> {
+impl RunBody {
     /// A body with a status and no other detail.
-    pub const fn new(run_id: &'a RunId, status: RunStatus) -> Self {
+    pub fn new(run_id: &RunId, status: RunStatus) -> Self {
+        let run_id = run_id.clone();
         Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false, usage: None }
     }
 }
@@ -90,45 +94,53 @@ pub struct Resolution<'a> {
 }
 
 /// A change of a runtime's state: the body of `runtime_status`.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuntimeStatus)]
-pub struct RuntimeStatusBody<'a> {
+pub struct RuntimeStatusBody {
     /// `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked`: the agent acts without asking.
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     /// The runtime.
-    #[schema(value_type = super::RuntimeId)]
-    pub runtime_id: &'a str,
+    pub runtime_id: RuntimeId,
     /// The number of the runtime's start.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
     /// `true` if the runtime resumes an earlier conversation.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// The cause, as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<&'a str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// The exit of the runtime's process.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = RuntimeExit)]
-    pub exit: Option<&'a RuntimeExit>,
+    pub exit: Option<RuntimeExit>,
+}
+
+impl RuntimeStatusBody {
+    /// A body with a status and no other detail.
+    pub fn new(runtime_id: &RuntimeId, status: &'static str) -> Self {
+        let (status, runtime_id) = (status.into(), runtime_id.clone());
+        Self { status, runtime_id, generation: None, resumed: false, message: None, exit: None }
+    }
 }
 
 /// The exit of a runtime's process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuntimeExit {
     /// The exit code.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The signal that killed it (`SIGKILL` …).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// The end of what it wrote to stderr.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
     /// The cause, as far as the gateway knows it: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `true` if the runtime was asked to stop; absent unless the status is `exited`.
+    #[serde(default)]
     #[schema(required = false)]
     pub stopped: bool,
     /// `true` if only the gateway stops: the runtime is an endpoint that keeps running, and the next gateway reconnects to it.
@@ -137,22 +149,22 @@ pub struct RuntimeExit {
 }
 
 /// The body of `error`.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody<'a> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorBody {
     /// A stable error code.
-    pub code: &'a str,
+    pub code: String,
     /// The error message.
-    pub message: &'a str,
+    pub message: String,
     /// Further members.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-impl<'a> ErrorBody<'a> {
+impl ErrorBody {
     /// An error without further members.
     #[must_use]
-    pub fn new(code: &'a str, message: &'a str) -> Self {
-        Self { code, message, more: Map::new() }
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), more: Map::new() }
     }
 
     /// Adds a member.
@@ -174,7 +186,7 @@ pub struct RawBody<'a> {
     pub message: Option<&'a RawValue>,
     /// The frame as text, where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<std::borrow::Cow<'a, str>>,
+    pub text: Option<Cow<'a, str>>,
 }
 
 /// A file or terminal call that an agent made to its client, and the outcome: the body of `client_served`.

@@ -14,11 +14,10 @@ mod typing;
 use std::collections::BTreeMap;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use plexus_client::{ClientEvent, Envelope, calls};
+use plexus_client::{ClientEvent, calls};
 use plexus_protocol::answers::Answerer;
 use plexus_protocol::{RequestId, SessionId};
 use ratatui::layout::Rect;
-use serde_json::Value;
 
 use super::agent_lists;
 use super::attachments;
@@ -37,7 +36,7 @@ use super::sanitize;
 use super::settings::SettingChoice;
 use super::theme::Theme;
 use super::triage::Sense;
-use super::view_model::{RequestResult, RequestView, RuntimeItem, SessionItem, field};
+use super::view_model::{RequestResult, RequestView, RuntimeItem, SessionItem};
 
 /// Time that a toast stays, in milliseconds.
 const TOAST_TIME: i64 = 5_000;

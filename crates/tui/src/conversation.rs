@@ -24,12 +24,16 @@ pub(crate) use short::WholeCall;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use plexus_protocol::answers::Answerer;
+use plexus_protocol::api::history::EventEnvelope;
+use plexus_protocol::api::snapshot::{SnapshotMessage, SnapshotTool};
+use plexus_protocol::api::stream::StreamSnapshots;
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
 };
-use plexus_protocol::{Kind, Position, Receipt};
+use plexus_protocol::{Kind, Position, Receipt, Request};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde::Deserialize as _;
@@ -43,7 +47,7 @@ use super::sanitize;
 use super::settings::Settings;
 use super::surface::{self, SessionSurfaces};
 use super::theme::Theme;
-use super::view_model::{FIELD, RequestResult, RequestView, field, millis, position, span};
+use super::view_model::{FIELD, RequestResult, RequestView, field, position, span};
 
 /// Maximum number of blocks; beyond it the oldest are dropped.
 const BLOCKS_MAX: usize = 3000;
@@ -74,6 +78,12 @@ const COPIED_COLUMNS: usize = 100;
 const ASKS_MAX: usize = 2000;
 /// Maximum number of off-screen blocks whose lines are cached.
 const CACHE_MAX: usize = 400;
+
+/// An item of a snapshot's conversation.
+enum SnapshotItem<'a> {
+    Message(&'a SnapshotMessage),
+    Tool(&'a SnapshotTool),
+}
 
 /// The inputs of a block's lines, beside the block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -240,7 +250,7 @@ impl Conversation {
             // Plans and runtime states are blocks, at the place of their event.
             let line = matches!(kind.as_str(), "plan" | "runtime_status");
             if !line && !page.events.iter().any(|event_of_page| event_of_page.kind == *kind) {
-                self.event(kind, body, "", "", 0);
+                self.take(kind, body.clone(), "", "", 0, (0, 0));
             }
         }
         let surfaces = Vec::<Box<RawValue>>::deserialize(&snapshot["surfaces"]).ok();
@@ -251,65 +261,60 @@ impl Conversation {
         // Open requests may have been opened before the page.
         for request in snapshot["requests"].as_array().into_iter().flatten() {
             let cursor = self.cursor.clone();
-            self.event("request_opened", request, "", &cursor, 0);
+            self.take("request_opened", request.clone(), "", &cursor, position(&cursor), (0, 0));
         }
     }
 
     /// Starts anew from a snapshot, which replaces the dropped events.
-    pub(crate) fn snapshot(&mut self, value: &Value) {
-        let session = self.session.clone();
-        let one = value["snapshots"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|one| one["session"]["session_id"] == session.as_str());
-        let Some(one) = one else { return };
+    pub(crate) fn snapshot(&mut self, snapshots: &StreamSnapshots) {
+        let session = self.session.as_str();
+        let Some(snapshot) = snapshots.snapshots.iter().find(|one| one.session.session_id.as_str() == session) else {
+            return;
+        };
         self.blocks.clear();
         self.history.older = None;
         self.tools.clear();
         self.reads = ReadStretches::default();
         self.drawn.blocks.clear();
-        self.surfaces.replace(&Vec::<Box<RawValue>>::deserialize(&one["surfaces"]).unwrap_or_default());
+        self.surfaces.replace(&snapshot.surfaces);
         self.bounds.bytes = 0;
-        self.bounds.trimmed = one["trimmed"] == true;
+        self.bounds.trimmed = snapshot.trimmed;
         (self.assembly.placer, self.assembly.message) = (MessagePlacer::default(), None);
-        self.history.previous = one["before"].as_str().map(str::to_owned);
-        let cursor = value["cursor"].as_str().unwrap_or_default();
-        let mut all: Vec<(u64, bool, &Value)> = Vec::new();
-        for (tool, name) in [(false, "messages"), (true, "tools")] {
-            let list = one[name].as_array().into_iter().flatten();
-            all.extend(list.map(|value| (value["position"].as_u64().unwrap_or_default(), tool, value)));
+        self.history.previous = snapshot.before.as_ref().map(ToString::to_string);
+        let messages = snapshot.messages.iter().map(|message| (message.position, SnapshotItem::Message(message)));
+        let tools = snapshot.tools.iter().map(|tool| (tool.position, SnapshotItem::Tool(tool)));
+        let mut items: Vec<_> = messages.chain(tools).collect();
+        items.sort_by_key(|(position, _)| *position);
+        for (position, item) in items {
+            match item {
+                SnapshotItem::Message(message) => {
+                    // The next event may continue the message, but the message itself is complete.
+                    self.assembly.placer.interrupt();
+                    let (content, at) = (Content::Text(message.text.clone()), message.at.as_millis());
+                    let parent = message.parent_tool_call_id.clone();
+                    let entry = EntryBody::Message { role: message.role, id: None, parent, content };
+                    self.entry(entry, &message.run_id, position, (at, at));
+                }
+                SnapshotItem::Tool(tool) => {
+                    let (id, parent) = (tool.tool_call_id.clone(), tool.parent_tool_call_id.clone());
+                    let entry = EntryBody::Tool { id, parent, update: tool.call.clone() };
+                    self.entry(entry, &tool.run_id, position, (0, 0));
+                }
+            }
         }
-        all.sort_by_key(|(position, ..)| *position);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        for (place, tool, value) in all {
-            let at = millis(&value["at"]).unwrap_or_default();
-            let parent = value["parent_tool_call_id"].as_str().map(str::to_owned);
-            let entry = if tool {
-                let Value::Object(mut update) = value.clone() else { continue };
-                ["tool_call_id", "run_id", "position", "parent_tool_call_id"]
-                    .iter()
-                    .for_each(|name| drop(update.remove(*name)));
-                EntryBody::Tool { id: text(&value["tool_call_id"]), parent, update }
-            } else {
-                // The next event may continue the message, but the message itself is complete.
-                self.assembly.placer.interrupt();
-                let content = Content::Text(text(&value["text"]));
-                EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, parent, content }
-            };
-            self.entry(entry, &text(&value["run_id"]), place, (at, at));
+        let cursor = snapshots.cursor.to_string();
+        for (kind, body) in &*snapshot.latest {
+            self.take(kind, json_value(body), "", &cursor, position(&cursor), (0, 0));
         }
-        for (kind, body) in one["latest"].as_object().into_iter().flatten() {
-            self.event(kind, body, "", cursor, 0);
-        }
-        for request in one["requests"].as_array().into_iter().flatten() {
-            self.event("request_opened", request, "", cursor, 0);
-        }
+        self.cursor = cursor;
+        self.open_requests(&snapshot.requests);
     }
 
     /// Applies the next event.
-    pub(crate) fn event(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, at: i64) {
-        self.take(kind, body, run, cursor, position(cursor), (at, at));
+    pub(crate) fn event(&mut self, event: &EventEnvelope) {
+        let at = event.at.as_millis();
+        let (run, cursor) = (event.run_id.as_str(), event.cursor.to_string());
+        self.take(&event.kind, json_value(&event.event), run, &cursor, event.position().0, (at, at));
     }
 
     /// Applies an event of a page.
@@ -317,7 +322,7 @@ impl Conversation {
         self.assembly.applied.1 = true;
         self.take(
             &event_of_page.kind,
-            &event_of_page.body,
+            event_of_page.body.clone(),
             &event_of_page.run,
             &event_of_page.cursor,
             event_of_page.place,
@@ -326,12 +331,12 @@ impl Conversation {
         self.assembly.applied.1 = false;
     }
 
-    fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
+    fn take(&mut self, kind: &str, body: Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
         self.assembly.applied.0 = position(cursor);
         self.assembly.above = None;
         match Kind::from_name(kind) {
-            Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
+            Some(kind) => self.entry(EntryBody::read(kind, body), run, place, (at, last)),
             // A kind that only newer versions know is shown as JSON.
             None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), place),
         }
@@ -368,22 +373,13 @@ impl Conversation {
                 self.push(BlockBody::Ended { status: field(&body["status"]), text: text.join(", "), took }, place);
             }
             EntryBody::RequestOpened(body) => {
-                if let Some(ask) = request_view(body) {
-                    if let Some(call) = &ask.request.tool_call_id {
-                        self.mark_requested(call);
-                    }
-                    let id = ask.id.clone();
-                    let known = self.asks.insert(id.clone(), (ask, None)).is_some();
-                    if !known {
-                        self.push(BlockBody::Asked(id), place);
-                    }
-                    while self.asks.len() > ASKS_MAX {
-                        self.asks.pop_first();
-                    }
+                // A request that only a newer gateway has is not shown here; the inbox counts it.
+                if let Ok(request) = serde_json::from_value(body) {
+                    self.open_request(request, place);
                 }
             }
             EntryBody::RequestUpdated(body) => {
-                if let Some(ask) = request_view(body)
+                if let Some(ask) = serde_json::from_value(body).ok().and_then(request_view)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
                     && ask.request.revision >= known.request.revision
                 {
@@ -400,6 +396,33 @@ impl Conversation {
             EntryBody::Latest(kind, body) => self.latest(kind, &body),
             EntryBody::Surface { id, body } => self.surface(id, body, place),
             EntryBody::Note(kind, body) => self.log_line(kind, &body, place),
+        }
+    }
+
+    /// Adds the open requests of a snapshot, at the last event.
+    fn open_requests(&mut self, requests: &[Arc<Request>]) {
+        let place = position(&self.cursor);
+        for request in requests {
+            self.events += 1;
+            self.assembly.applied.0 = place;
+            self.assembly.above = None;
+            self.open_request(Request::clone(request), place);
+        }
+    }
+
+    /// Adds an open request.
+    fn open_request(&mut self, request: Request, place: u64) {
+        let Some(ask) = request_view(request) else { return };
+        if let Some(call) = &ask.request.tool_call_id {
+            self.mark_requested(call);
+        }
+        let id = ask.id.clone();
+        let known = self.asks.insert(id.clone(), (ask, None)).is_some();
+        if !known {
+            self.push(BlockBody::Asked(id), place);
+        }
+        while self.asks.len() > ASKS_MAX {
+            self.asks.pop_first();
         }
     }
 
@@ -842,7 +865,11 @@ impl Conversation {
     }
 }
 
-/// Reads the request of an event; `None` for one that only newer versions can read.
-fn request_view(body: Value) -> Option<RequestView> {
-    RequestView::new(serde_json::from_value(body).ok()?, Answerer::UNLIMITED)
+fn request_view(request: Request) -> Option<RequestView> {
+    RequestView::new(request, Answerer::UNLIMITED)
+}
+
+/// The body of an event as a JSON value: most bodies are the agents' own.
+fn json_value(body: &RawValue) -> Value {
+    serde_json::from_str(body.get()).unwrap_or_default()
 }

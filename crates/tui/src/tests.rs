@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use plexus_client::calls::ApiRequest;
-use plexus_client::{ClientEvent, Envelope, Error, GatewayReply};
+use plexus_client::{ClientEvent, Error, GatewayReply, ReceivedEvent};
+use plexus_protocol::api::stream::StreamHello;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -85,7 +86,21 @@ fn me(name: &str, more: Value) -> Value {
 fn event_at(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
     let text = json!({ "session_id": session, "run_id": "r_1", "seq": 0, "cursor": format!("e:{place}"), "at": at(when),
         "kind": kind, "event": body, "meta": { "runtime_id": "demo", "dialect": "acp" } });
-    ClientEvent::Event(Box::new(Envelope::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
+    ClientEvent::Event(Box::new(ReceivedEvent::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
+}
+
+fn hello_of(sessions: &[Value], requests: &[Value]) -> ClientEvent {
+    ClientEvent::Hello(Box::new(stream_hello(sessions, requests)))
+}
+
+fn stream_hello(sessions: &[Value], requests: &[Value]) -> StreamHello {
+    let hello = json!({ "resume": "ok", "epoch": "e", "oldest": "e:0", "head": "e:0", "sessions": sessions, "runs": [],
+        "requests": requests, "you": { "device_id": "d_1", "name": "laptop", "scopes": ["watch", "prompt", "approve"] } });
+    serde_json::from_value(hello).unwrap()
+}
+
+fn session_changed(session: Value) -> ClientEvent {
+    ClientEvent::Session(serde_json::from_value(session).unwrap())
 }
 
 fn session(id: &str, title: &str, state: &str, ago: i64) -> Value {
@@ -134,7 +149,7 @@ impl Stage {
         // Not in the inbox, where it would start if something waits.
         stage.keys(&["2"]);
         stage.effects.clear();
-        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": requests }))));
+        stage.msg(Msg::Event(hello_of(sessions, requests)));
         stage.msg(Msg::Event(ClientEvent::Live));
         stage
     }
@@ -458,9 +473,9 @@ fn tui_orders_sessions_by_news_whatever_the_clock_says() {
         stage.app.pages.sessions.ordered(&stage.app.shared).iter().map(|one| one.id.clone()).collect::<Vec<_>>()
     };
     assert_eq!(order(&stage), ["s_1", "s_2"]);
-    stage.msg(Msg::Event(ClientEvent::Session(session("s_2", "two", "idle", 3 * HOUR))));
+    stage.msg(Msg::Event(session_changed(session("s_2", "two", "idle", 3 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what is said now is news");
-    stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
+    stage.msg(Msg::Event(session_changed(session("s_1", "renamed", "idle", 2 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what changes without news stays where it is");
 }
 
@@ -491,7 +506,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.msg(done(CallTag::Restart("demo".into()), 200, json!({})));
     assert_eq!(prompts(&mut stage), 0);
     for _ in 0..2 {
-        stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
+        stage.msg(Msg::Event(session_changed(session("s_1", "Fix the parser", "idle", 0))));
     }
     assert_eq!((prompts(&mut stage), stage.app.pages.session.composer.lines().join("")), (1, String::new()));
     // If it cannot be restarted, the prompt stays in the composer and is not sent.
@@ -501,7 +516,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.keys(&["Enter"]);
     stage.msg(done(CallTag::Restart("demo".into()), 409, json!({ "detail": "no such program" })));
     assert!(stage.screen().contains("no such program") && stage.screen().contains("go on"), "{}", stage.screen());
-    stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
+    stage.msg(Msg::Event(session_changed(session("s_1", "Fix the parser", "idle", 0))));
     assert_eq!(prompts(&mut stage), 0);
 }
 
@@ -715,7 +730,10 @@ fn tui_scrolls_a_long_list_to_its_end() {
 fn tui_loads_older_sessions_where_they_are_searched() {
     let all: Vec<Value> =
         (0..2_000).map(|n| session(&format!("s_{n:04}"), &format!("Task {n}"), "idle", n * 1_000)).collect();
-    let hello = || json!({ "sessions": all[..500], "sessions_omitted": 1_500, "requests": [] });
+    let hello = || {
+        let hello = StreamHello { sessions_omitted: Some(1_500), ..stream_hello(&all[..500], &[]) };
+        Msg::Event(ClientEvent::Hello(Box::new(hello)))
+    };
     let asked = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects);
         let paths = effects.into_iter().filter_map(|effect| match effect {
@@ -731,7 +749,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
         json!({ "sessions": all[from..from + 500], "next": next })
     };
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Event(ClientEvent::Hello(hello())));
+    stage.msg(hello());
     stage.msg(Msg::Event(ClientEvent::Live));
     for _ in 0..400 {
         stage.keys(&["Down"]);
@@ -749,7 +767,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
     assert_eq!((read, stage.app.shared.sessions.all.len()), (4, 2_000), "the page that is known, and three more");
     // By a filter, on any page; a failed read is repeated with the next key.
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Event(ClientEvent::Hello(hello())));
+    stage.msg(hello());
     stage.msg(Msg::Event(ClientEvent::Live));
     stage.keys(&["f"]);
     stage.type_text("task 1987");
@@ -911,7 +929,7 @@ fn tui_shows_a_lost_gateway_with_the_age_of_its_data() {
     let screen = stage.screen();
     assert!(screen.contains("○ offline") && screen.contains("This data is from"), "{screen}");
     assert_eq!(stage.app.shared.data_as_of, NOON + 1_000);
-    stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
+    stage.msg(Msg::Event(hello_of(&sessions(), &[])));
     stage.msg(Msg::Event(ClientEvent::Live));
     assert!(stage.screen().contains("● live"));
 }

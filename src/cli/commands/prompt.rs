@@ -4,6 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use plexus_client::{ClientEvent, FollowStart};
 use plexus_protocol::api::sessions::AcceptedPrompt;
+use plexus_protocol::{Kind, RunBody, RunStatus};
 
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
@@ -51,14 +52,15 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
         let mut end = None;
         match next.map_err(|error| failure("following", &error))? {
             ClientEvent::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?.value.run_id),
-            ClientEvent::Event(envelope) if run.as_ref().is_some_and(|run| run.as_str() == envelope.run_id) => {
+            ClientEvent::Event(event) if run.as_ref() == Some(&event.envelope.run_id) => {
                 if args.json {
-                    print_as_json(envelope.raw.get().as_bytes())?;
+                    print_as_json(event.raw.get().as_bytes())?;
                 } else {
-                    view.event(&envelope, &mut out);
+                    view.event(&event.envelope, &mut out);
                 }
-                if envelope.kind == "run_ended" {
-                    end = Some(envelope.event["status"] == "completed");
+                if event.envelope.known_kind() == Some(Kind::RunEnded) {
+                    let body: Option<RunBody> = event.envelope.body();
+                    end = Some(body.is_some_and(|body| body.status == RunStatus::Completed));
                 }
             }
             ClientEvent::Lost(reason) => remark(&format!("the connection was lost ({reason}); reconnecting")),

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use plexus_client::{ClientEvent, Envelope, FollowStart, calls};
+use plexus_client::{ClientEvent, FollowStart, calls};
 use plexus_protocol::SessionId;
-use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::history::{PageEnd, ResumeVerdict};
 
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
@@ -54,20 +54,19 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
     while let Some(next) = events.next().await {
         let mut out = String::new();
         match next.map_err(|error| failure("following", &error))? {
-            ClientEvent::Event(envelope) if args.json => {
-                print_as_json(envelope.raw.get().as_bytes())?;
-            }
-            ClientEvent::Event(envelope) => view.event(&envelope, &mut out),
-            ClientEvent::Hello(hello) => match hello["resume"].as_str() {
-                None | Some("ok") => {}
-                Some("gap") => {
+            ClientEvent::Event(event) if args.json => print_as_json(event.raw.get().as_bytes())?,
+            ClientEvent::Event(event) => view.event(&event.envelope, &mut out),
+            ClientEvent::Hello(hello) => match hello.resume {
+                ResumeVerdict::Ok => {}
+                ResumeVerdict::Gap => {
                     remark("some events after that cursor are no longer stored; the events after the gap follow")
                 }
-                Some(other) => {
-                    remark(&format!("that cursor does not belong to this log ({other}); starting from a snapshot"))
-                }
+                other => remark(&format!(
+                    "that cursor does not belong to this log ({}); starting from a snapshot",
+                    other.as_str()
+                )),
             },
-            ClientEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
+            ClientEvent::Snapshot(snapshots) if !args.json => view.snapshot(&snapshots, &mut out),
             ClientEvent::Live if args.no_follow => {
                 view.end_line(&mut out);
                 print(&out)?;
@@ -106,18 +105,17 @@ async fn print_history(
     loop {
         let call = calls::merged_events(session, &after, PAGE_ITEMS);
         let page = client.run(call, "reading the earlier events").await?;
-        if page.resume != ResumeVerdict::Ok {
+        let PageEnd { next, resume, .. } = page.end;
+        if resume != ResumeVerdict::Ok {
             return Ok(if after.is_empty() { start } else { FollowStart::After(after) });
         }
         let mut out = String::new();
-        let is_last = page.events.is_empty();
-        for envelope in page.events.into_iter().filter_map(Envelope::read) {
-            view.event(&envelope, &mut out);
-        }
+        let is_last = page.events.is_empty() && page.events.unreadable() == 0;
+        page.events.iter().for_each(|envelope| view.event(envelope, &mut out));
         print(&out)?;
         if is_last {
-            return Ok(FollowStart::After(page.next));
+            return Ok(FollowStart::After(next));
         }
-        after = page.next;
+        after = next;
     }
 }

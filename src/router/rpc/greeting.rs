@@ -10,7 +10,7 @@ pub(super) fn you(caller: &Caller) -> You {
     You {
         device_id: device.device_id.clone(),
         name: device.name.clone(),
-        scopes: scopes.clone(),
+        scopes: scopes.iter().copied().collect(),
         approve_up_to: *approve_up_to,
     }
 }

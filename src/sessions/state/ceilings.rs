@@ -207,7 +207,8 @@ impl SessionStateMachine {
         for queued in queue.iter_mut().filter(|queued| queued.ceiling != held) {
             queued.ceiling = held;
             let run_id = queued.run_id.clone();
-            let body = RunBody { message: held.map(CeilingOf::waits), ..RunBody::new(&run_id, RunStatus::Queued) };
+            let message = held.map(|ceiling| ceiling.waits().to_owned());
+            let body = RunBody { message, ..RunBody::new(&run_id, RunStatus::Queued) };
             self.log_queued(queued, EventDraft::new(Kind::RunStatus, &body), env, plan);
             plan.dirty = true;
         }

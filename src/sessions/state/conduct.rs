@@ -164,12 +164,8 @@ impl SessionStateMachine {
         let message = format!(
             "it did this without asking: {done}. Its own settings decide what it may do; nothing here can stop it beforehand"
         );
-        let body = RuntimeStatusBody {
-            status: "unasked",
-            runtime_id: self.origin.runtime_id.as_str(),
-            message: Some(&message),
-            ..RuntimeStatusBody::default()
-        };
+        let body =
+            RuntimeStatusBody { message: Some(message), ..RuntimeStatusBody::new(&self.origin.runtime_id, "unasked") };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         plan.dirty = true;
     }

@@ -156,10 +156,10 @@ impl SessionStateMachine {
         let spent = self.core.run.as_mut().map(|run| std::mem::take(&mut run.spent));
         let spent = spent.filter(|spent| !spent.is_nothing());
         let body = RunBody {
-            stop_reason: end.stop_reason.as_deref(),
-            message: end.message.as_deref(),
+            stop_reason: end.stop_reason.clone(),
+            message: end.message.clone(),
             cancelling,
-            usage: spent.as_ref(),
+            usage: spent,
             ..RunBody::new(&run_id, status)
         };
         let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };

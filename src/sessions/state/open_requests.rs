@@ -158,13 +158,10 @@ impl SessionStateMachine {
             let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
             self.withdraw_all(status, &why, env, plan);
         }
-        let runtime_id = self.origin.runtime_id.as_str();
         let body = RuntimeStatusBody {
-            status: "exited",
-            runtime_id,
-            message: Some(&why),
-            exit: Some(exit),
-            ..RuntimeStatusBody::default()
+            message: Some(why.clone()),
+            exit: Some(exit.clone()),
+            ..RuntimeStatusBody::new(&self.origin.runtime_id, "exited")
         };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         self.core.exited = Some(why);
@@ -205,10 +202,8 @@ impl SessionStateMachine {
     /// Records that the runtime no longer accepts commands.
     pub(crate) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let body = RuntimeStatusBody {
-            status: "stuck",
-            runtime_id: self.origin.runtime_id.as_str(),
-            message: Some("the agent does not read its input and is being stopped"),
-            ..RuntimeStatusBody::default()
+            message: Some("the agent does not read its input and is being stopped".to_owned()),
+            ..RuntimeStatusBody::new(&self.origin.runtime_id, "stuck")
         };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         plan.dirty = true;

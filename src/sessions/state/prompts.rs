@@ -82,7 +82,7 @@ impl SessionStateMachine {
         }
         let run_id = RunId::trusted((env.mint)("r_"));
         let by = Resolver::elsewhere(label(&by, TITLE_MAX));
-        let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
+        let body = RunBody { by: Some(by.clone()), ..RunBody::new(&run_id, RunStatus::Running) };
         let draft = EventDraft::new(Kind::RunStarted, &body);
         self.core.prompted_at = Some(env.now);
         self.core.run = Some(ActiveRun {
@@ -172,9 +172,10 @@ impl SessionStateMachine {
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         let waits = ahead > 0 || ceiling.is_some();
         if waits {
-            let key = queued.once.as_ref().map(StoredPromptKey::key);
-            let message = ceiling.map(CeilingOf::waits);
-            let body = RunBody { by: Some(&queued.by), key, message, ..RunBody::new(&run_id, RunStatus::Queued) };
+            let key = queued.once.as_ref().map(|once| once.key().to_owned());
+            let message = ceiling.map(|ceiling| ceiling.waits().to_owned());
+            let body =
+                RunBody { by: Some(queued.by.clone()), key, message, ..RunBody::new(&run_id, RunStatus::Queued) };
             let draft = EventDraft::new(Kind::RunStatus, &body);
             self.log_queued(&mut queued, draft, env, plan);
             if next {
@@ -227,7 +228,8 @@ impl SessionStateMachine {
             own_calls: Vec::new(),
         });
         let key = queued.once.as_ref().map(StoredPromptKey::key);
-        let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };
+        let by = Some(queued.by.clone());
+        let body = RunBody { by, key: key.map(str::to_owned), ..RunBody::new(&queued.run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStarted, &body), env, plan);
         let content = queued.content.as_deref().map(Vec::as_slice).unwrap_or_default();
         for block in content {
@@ -297,8 +299,8 @@ impl SessionStateMachine {
         run.cancelling = true;
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
         let reason = reason.map(|reason| label(reason, REASON_MAX));
-        let message = reason.as_deref();
-        let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
+        let (by_device, message) = (Some(by.clone()), reason.clone());
+        let body = RunBody { by: by_device, cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         // Requests about ceilings do not come from the run.
         let answerable = self.open.iter().filter(|(id, open)| !open.request.observe_only && !self.is_ceiling_ask(id));
@@ -319,7 +321,7 @@ impl SessionStateMachine {
         plan: &mut Plan,
     ) {
         let run_id = queued.run_id.clone();
-        let body = RunBody { message, ..RunBody::new(&run_id, status) };
+        let body = RunBody { message: message.map(str::to_owned), ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
         self.remember_key(queued.once, &run_id, || run_outcome(status, None, message));
         self.touch(env, plan);

@@ -21,8 +21,8 @@ use plexus_protocol::transcript::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use plexus_client::Envelope;
 use plexus_protocol::Timestamp;
+use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::text::clean;
 use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_surfaces::{Change, Followed, SurfaceFollower};
@@ -234,10 +234,10 @@ impl EventTranslator {
     }
 
     /// Translates an event of the log. With `past`, it is history, without the interim statuses of runs.
-    pub(super) fn translate(&mut self, envelope: &Envelope, past: bool) -> Vec<UiMessage> {
+    pub(super) fn translate(&mut self, envelope: &EventEnvelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = envelope.run_id.as_str();
-        self.at = envelope.at.or(self.at);
+        self.at = Some(envelope.at);
         let native = own_message(envelope);
         let Some(native) = self.verbatim(run, native, past, &mut out) else { return out };
         let Some(entry) = envelope.entry() else {
@@ -339,10 +339,10 @@ impl EventTranslator {
     }
 
     /// Sends an event without a translation to a client that accepts the gateway's own kinds.
-    fn pass_on(&self, envelope: &Envelope, past: bool, out: &mut Vec<UiMessage>) {
+    fn pass_on(&self, envelope: &EventEnvelope, past: bool, out: &mut Vec<UiMessage>) {
         if !past && self.extras.gateway {
             let kind_name = format!("plexus.{}", envelope.kind);
-            private_event(&envelope.run_id, &json!({ "type": kind_name, "event": envelope.event }), out);
+            private_event(envelope.run_id.as_str(), &json!({ "type": kind_name, "event": envelope.event }), out);
         }
     }
 
@@ -764,8 +764,9 @@ fn status(run: &str, status: &'static str, message: Option<String>) -> UiMessage
 }
 
 /// The message of a runtime of this protocol that contained an event. An error about a message precedes that message.
-fn own_message(envelope: &Envelope) -> Option<RuntimeNotification> {
-    let native = envelope.native.as_deref().filter(|_| envelope.dialect == "codelia" && envelope.kind != "error")?;
+fn own_message(envelope: &EventEnvelope) -> Option<RuntimeNotification> {
+    let native =
+        envelope.native.as_deref().filter(|_| envelope.meta.dialect == "codelia" && envelope.kind != "error")?;
     RuntimeNotification::read(native.get().as_bytes())
 }
 

@@ -6,8 +6,10 @@ use calls::PendingRunStart;
 pub(super) use calls::{CallPurpose, NoReply, RpcError};
 use std::collections::VecDeque;
 
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::stream::StreamHello;
 use plexus_protocol::ui_protocol::{self, Members, START_MEMBERS};
-use plexus_protocol::{Answer, Capabilities, Capability, Request, RequestId, SessionInfo, server_capabilities};
+use plexus_protocol::{Answer, Capabilities, Capability, Request, RequestId, RunStatus, server_capabilities};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -442,29 +444,23 @@ impl BridgeState {
     pub(super) fn on_event(&mut self, event: ClientEvent, out: &mut Vec<BridgeAction>) {
         match event {
             ClientEvent::Hello(hello) => {
-                self.panel_queue
-                    .set_limit(Deserialize::deserialize(&hello["you"]["approve_up_to"]).unwrap_or_default());
+                self.panel_queue.set_limit(hello.you.approve_up_to);
                 if let Some(session) = &mut self.session {
-                    let mut listed = hello["sessions"]
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .filter_map(|session| SessionInfo::deserialize(session).ok());
-                    if let Some(info) = listed.find(|info| info.session_id.as_str() == session.id) {
-                        (session.dialect, session.runtime) = (info.dialect, info.runtime_id.to_string());
+                    let listed = hello.sessions.iter().find(|info| info.session_id.as_str() == session.id);
+                    if let Some(info) = listed {
+                        (session.dialect, session.runtime) = (info.dialect.clone(), info.runtime_id.to_string());
                         self.panel_queue.set_own_dialect(session.dialect == OWN_DIALECT);
                     }
                 }
                 if std::mem::take(&mut self.disconnected) {
                     self.notice("the gateway is back", out);
                 }
-                let resume = hello["resume"].as_str().unwrap_or("ok");
-                if resume != "ok" {
-                    self.resync(resume, &hello, out);
+                if hello.resume != ResumeVerdict::Ok {
+                    self.resync(&hello, out);
                 }
             }
-            ClientEvent::Event(envelope) => {
-                let messages = self.translator.translate(&envelope, self.past.is_some());
+            ClientEvent::Event(event) => {
+                let messages = self.translator.translate(&event.envelope, self.past.is_some());
                 self.send_messages(messages, out);
             }
             ClientEvent::Live => self.finish_history(out),
@@ -480,7 +476,7 @@ impl BridgeState {
                 }
             }
             ClientEvent::SessionGone(id) => {
-                if self.session.as_ref().is_some_and(|session| session.id == id) {
+                if self.session.as_ref().is_some_and(|session| session.id == id.as_str()) {
                     self.notice("the session was deleted", out);
                 }
             }
@@ -493,27 +489,25 @@ impl BridgeState {
     }
 
     /// Updates the state from `hello` after events were lost.
-    fn resync(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
+    fn resync(&mut self, hello: &StreamHello, out: &mut Vec<BridgeAction>) {
+        let resume = hello.resume.as_str();
         self.notice(
             &format!("some events are missing here ({resume}): `plexus export` has everything that is stored"),
             out,
         );
-        let runs = hello["runs"].as_array().into_iter().flatten();
-        let mut on = runs.filter(|run| run["status"] != "queued").filter_map(|run| run["run_id"].as_str());
+        let mut begun = hello.runs.iter().filter(|run| run.status != RunStatus::Queued);
         let mut messages = Vec::new();
         if let Some((run, _)) = self.translator.current_run()
-            && !on.any(|other| other == run)
+            && !begun.any(|other| other.run_id.as_str() == run)
         {
             self.translator.lose_run(&mut messages);
         }
         self.send_messages(messages, out);
-        let requests = hello["requests"].as_array().into_iter().flatten();
-        let open: Vec<Request> = requests.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect();
-        let ids: Vec<String> = open.iter().map(|request| request.request_id.as_str().to_owned()).collect();
+        let ids: Vec<String> = hello.requests.iter().map(|request| request.request_id.to_string()).collect();
         let (is_live, mut actions) = (self.past.is_none(), Vec::new());
         self.panel_queue.close_others(&ids, is_live, &mut actions);
-        for request in open {
-            self.panel_queue.opened(Box::new(request), is_live, &mut actions);
+        for request in &hello.requests {
+            self.panel_queue.opened(Box::new(Request::clone(request)), is_live, &mut actions);
         }
         self.perform_panel_actions(actions, out);
     }

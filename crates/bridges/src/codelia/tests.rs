@@ -1,14 +1,15 @@
 //! Tests of the translation in both directions, as tables and as a property. One file, for both use the same rig and events.
 
+use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::{Capabilities, Capability, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, UiMessage, unified};
 use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply, RpcError};
-use plexus_client::{ClientEvent, Envelope};
+use plexus_client::{ClientEvent, ReceivedEvent};
 
-fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
+fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> EventEnvelope {
     let mut wire = json!({
         "session_id": "s_1", "run_id": run, "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
         "meta": { "runtime_id": "a", "dialect": dialect },
@@ -18,11 +19,16 @@ fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<
         wire.pop();
         wire.push_str(&format!(",\"native\":{native}}}"));
     }
-    Envelope::read(serde_json::value::RawValue::from_string(wire).unwrap()).unwrap()
+    serde_json::from_str(&wire).unwrap()
+}
+
+fn received(envelope: EventEnvelope) -> ClientEvent {
+    let raw = serde_json::value::to_raw_value(&envelope).unwrap();
+    ClientEvent::Event(Box::new(ReceivedEvent { envelope, raw }))
 }
 
 fn acp(run: &str, kind: &str, event: &Value) -> ClientEvent {
-    ClientEvent::Event(Box::new(envelope("acp", run, kind, event, None)))
+    received(envelope("acp", run, kind, event, None))
 }
 
 fn chunk(text: &str) -> Value {
@@ -46,7 +52,8 @@ fn request(id: &str, kind: &str, options: &[(&str, &str)], more: Value) -> Value
 const YES_NO: &[(&str, &str)] = &[("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once")];
 
 fn resolved(id: &str, state: &str, ok: bool) -> Value {
-    json!({ "request_id": id, "state": state, "ok": ok, "resolved_by": { "device_id": "d", "name": "phone" } })
+    json!({ "request_id": id, "state": state, "ok": ok, "resolved_by": { "device_id": "d", "name": "phone" },
+        "at": "2026-01-01T00:00:00Z" })
 }
 
 fn session(id: &str, runtime: &str, state: &str, cwd: &str) -> Value {
@@ -438,7 +445,7 @@ fn codelia_bridge_carries_metadata_of_prompt_event_and_cancel() {
     let (_, _, params) = rig.calls().remove(0);
     assert_eq!((&params["run_id"], &params["reason"]), (&json!("r_1"), &json!("enough")));
     let native = r#"{"method":"agent.event","params":{"run_id":"7","seq":3,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#;
-    rig.feed(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
+    rig.feed(received(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native))));
     assert_eq!(rig.sent()[0]["params"]["meta"], json!({ "m": 1 }));
 }
 
@@ -466,7 +473,7 @@ fn codelia_bridge_sends_a_standard_client_only_standard_messages() {
     rig.feed(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
     rig.feed(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
     let diagnostics = r#"{"method":"run.diagnostics","params":{"run_id":"7","usage":{}}}"#;
-    rig.feed(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
+    rig.feed(received(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics))));
     rig.feed(acp("r_1", "run_ended", &json!({ "status": "completed" })));
     let sent = rig.sent();
     let mut notes = 0;
@@ -487,7 +494,7 @@ fn codelia_bridge_sends_a_standard_client_only_standard_messages() {
     assert!(notes >= 2, "what the gateway has to say stands with the run's status: {sent:?}");
     // Between runs no message fits a notice.
     rig.actions.clear();
-    rig.feed(acp("", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
+    rig.feed(acp("r_0", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
     assert!(matches!(&rig.actions[..], [BridgeAction::Log(line)] if line.contains("bye")), "{:?}", rig.actions);
 }
 
@@ -788,8 +795,12 @@ fn codelia_bridge_takes_its_state_from_the_snapshot_after_a_gap() {
     rig.feed(ClientEvent::Lost("gone".into()));
     rig.sent();
     let open = json!([request("q3", "confirm", YES_NO, json!({}))]);
-    let hello = json!({ "resume": "reset", "runs": [{ "run_id": "r_2", "status": "running" }], "requests": open });
-    rig.feed(ClientEvent::Hello(hello));
+    let run =
+        json!({ "run_id": "r_2", "session_id": "s_1", "status": "running", "started_at": "2026-01-01T00:00:00Z" });
+    let you = json!({ "device_id": "d", "name": "laptop", "scopes": [] });
+    let hello = json!({ "resume": "reset", "epoch": "e", "oldest": "e:0", "head": "e:9", "sessions": [], "runs": [run],
+        "requests": open, "you": you });
+    rig.feed(ClientEvent::Hello(serde_json::from_value(hello).unwrap()));
     let sent = rig.sent();
     let status = sent.iter().find(|sent| sent["method"] == "run.status").unwrap();
     assert_eq!((&status["params"]["run_id"], &status["params"]["status"]), (&json!("r_1"), &json!("error")));

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 use super::KnownItems;
 use super::snapshot::Snapshot;
 use crate::schema::Json;
-use crate::{Cursor, Kind, RunId, RuntimeId, SessionId, Timestamp};
+use crate::transcript::EntryBody;
+use crate::{Cursor, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
 
 /// The verdict on a cursor: whether reading can resume there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -83,6 +84,29 @@ pub struct EventEnvelope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     pub native: Option<Box<RawValue>>,
+}
+
+impl EventEnvelope {
+    /// The kind; `None` for one that only a newer gateway has.
+    pub fn known_kind(&self) -> Option<Kind> {
+        Kind::from_name(&self.kind)
+    }
+
+    /// The position in the log; of a merged event that of the last one.
+    pub fn position(&self) -> Position {
+        self.cursor.position
+    }
+
+    /// Reads the body; `None` if it is no `T`, which the body of a newer gateway may not be.
+    pub fn body<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.event.get()).ok()
+    }
+
+    /// The event as an entry of a transcript; `None` for a kind that only a newer gateway has.
+    pub fn entry(&self) -> Option<EntryBody> {
+        // A body that is no JSON value is malformed for every kind.
+        Some(EntryBody::read(self.known_kind()?, self.body().unwrap_or_default()))
+    }
 }
 
 /// With `merge`: the item has only some parts of a long text.

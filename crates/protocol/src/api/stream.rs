@@ -9,6 +9,7 @@ use super::KnownItems;
 use super::history::ResumeVerdict;
 use super::problem::RpcFailure;
 use super::snapshot::Snapshot;
+use crate::known_items::known_value;
 use crate::request::serialize_brief;
 use crate::{
     Cursor, DeviceId, Request, RequestId, Risk, RunId, RunInfo, RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId,
@@ -56,9 +57,10 @@ pub struct You {
     #[doc = concat!("The name of the device.")]
     pub name: String,
     #[doc = concat!("The scopes of the device.")]
-    pub scopes: Vec<Scope>,
+    #[schema(value_type = Vec<Scope>)]
+    pub scopes: KnownItems<Scope>,
     #[doc = concat!("The highest risk of a request that the device may answer; any if absent.")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
 }
 

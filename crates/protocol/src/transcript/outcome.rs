@@ -1,5 +1,6 @@
 //! The end of a request, read from its receipt.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::{Receipt, RequestState};
@@ -62,37 +63,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Reads a receipt.
-    pub fn read(receipt: &Value) -> Self {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let decided = match (receipt["state"].as_str(), receipt["ok"].as_bool()) {
-            (Some("answered"), Some(true)) => Decided::Allowed,
-            (Some("answered"), Some(false)) => Decided::Denied,
-            (Some("answered"), None) => Decided::Answered,
-            (Some("expired"), _) => Decided::Expired,
-            (Some("withdrawn"), _) => Decided::Withdrawn,
-            (Some("orphaned"), _) => Decided::Orphaned,
-            _ => Decided::Closed,
-        };
-        let answers = receipt["answers"].as_object().into_iter().flatten().map(|(id, words)| {
-            let words = words.as_array().into_iter().flatten().filter_map(text);
-            (id.clone(), words.collect())
-        });
-        Self {
-            request_id: text(&receipt["request_id"]).unwrap_or_default(),
-            decided,
-            by: text(&receipt["resolved_by"]["name"]).unwrap_or_default(),
-            device: text(&receipt["resolved_by"]["device_id"]).unwrap_or_default(),
-            option: text(&receipt["option_id"]),
-            items: receipt["ids"].as_array().into_iter().flatten().filter_map(text).collect(),
-            given: ["value", "ids", "answers"].iter().any(|name| !receipt[*name].is_null()),
-            answers: answers.collect(),
-            reason: text(&receipt["reason"]),
-            edited: text(&receipt["edited_display"]).or_else(|| text(&receipt["edited"])),
+    /// Reads the body of `request_resolved`. One that only a newer gateway has is [`Decided::Closed`].
+    pub fn read(body: &Value) -> Self {
+        match Receipt::deserialize(body) {
+            Ok(receipt) => Self::from_receipt(&receipt),
+            Err(_) => Self::unknown(body["request_id"].as_str().unwrap_or_default().to_owned()),
         }
     }
 
-    /// Reads a receipt whose members are known.
+    /// The outcome that a receipt records.
     pub fn from_receipt(receipt: &Receipt) -> Self {
         let Receipt { option_id, value, ids, answers, reason, edited, edited_display, .. } = receipt;
         let decided = match (receipt.state, receipt.ok) {
@@ -120,7 +99,18 @@ impl Outcome {
 
     /// Creates the outcome of a request that is over, and whose end is not known.
     pub fn unknown(request_id: String) -> Self {
-        Self { request_id, ..Self::read(&Value::Null) }
+        Self {
+            request_id,
+            decided: Decided::Closed,
+            by: String::new(),
+            device: String::new(),
+            option: None,
+            items: Vec::new(),
+            given: false,
+            answers: Vec::new(),
+            reason: None,
+            edited: None,
+        }
     }
 
     /// In a few words: `allowed by phone`.

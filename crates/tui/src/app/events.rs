@@ -1,16 +1,16 @@
 //! Applies events of the gateway and replies to calls.
 
-use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::devices::{Grant, Me, Share};
+use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::api::operation::{Check, Checks, Verdict};
 use plexus_protocol::api::runtimes::Logs;
 use plexus_protocol::api::sessions::SessionsPage;
-use plexus_protocol::api::stream::PresenceChanged;
+use plexus_protocol::api::stream::{PresenceChanged, StreamHello};
 use plexus_protocol::api::surfaces::Surfaces;
 use plexus_protocol::api::worktrees::ListedWorktrees;
-use plexus_protocol::{Kind, Receipt, Request, RuntimeInfo, Scope, SessionInfo, SessionState};
+use plexus_protocol::transcript::{EntryBody, ToolCall};
+use plexus_protocol::{Kind, Receipt, Request, Scope, SessionInfo, SessionState};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::*;
 use crate::card::Card;
@@ -41,63 +41,57 @@ impl App {
                     self.shared.link = ConnectionView::Lost(self.shared.now, sanitize::line(why, 200));
                 }
             }
-            ClientEvent::Session(value) => {
-                if let Some(session) = read::<SessionInfo>(value) {
-                    self.on_session(&session);
-                }
-            }
-            ClientEvent::Runtime(value) => {
-                if let Some(runtime) = read::<RuntimeInfo>(value) {
-                    let runtime = RuntimeItem::new(&runtime);
-                    match self.shared.runtimes.iter_mut().find(|one| one.id == runtime.id) {
-                        Some(one) => *one = runtime,
-                        None => self.shared.runtimes.push(runtime),
-                    }
+            ClientEvent::Session(session) => self.on_session(session),
+            ClientEvent::Runtime(runtime) => {
+                let runtime = RuntimeItem::new(runtime);
+                match self.shared.runtimes.iter_mut().find(|one| one.id == runtime.id) {
+                    Some(one) => *one = runtime,
+                    None => self.shared.runtimes.push(runtime),
                 }
             }
             ClientEvent::SessionGone(id) => {
+                let id = id.as_str();
                 if self.shared.sessions.all.remove(id).is_some()
-                    && self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == *id)
+                    && self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == id)
                 {
                     self.shared.say("this session was deleted", true);
                 }
                 self.shared.sessions.changed = true;
                 self.shared.sessions.doing.remove(id);
                 self.shared.sessions.unread.remove(id);
-                self.shared.sessions.deleted.insert(id.clone());
+                self.shared.sessions.deleted.insert(id.to_owned());
             }
-            ClientEvent::RuntimeGone(id) => self.shared.runtimes.retain(|one| one.id != *id),
+            ClientEvent::RuntimeGone(id) => self.shared.runtimes.retain(|one| one.id != id.as_str()),
             ClientEvent::Presence(PresenceChanged { session_id, lookers }) => {
                 let list = lookers.iter().map(|viewer| line(&viewer.name));
                 let list: Vec<String> = list.filter(|name| *name != self.shared.device_name).take(5).collect();
                 self.shared.sessions.viewers.insert(session_id.to_string(), list);
             }
-            ClientEvent::Event(event) => self.on_log_event(event),
+            ClientEvent::Event(event) => self.on_log_event(&event.envelope),
         }
     }
 
     /// Applies `hello`: the current state of everything.
-    fn on_hello(&mut self, hello: &Value) {
+    fn on_hello(&mut self, hello: &StreamHello) {
         self.shared.sessions.all.clear();
         self.shared.sessions.changed = true;
         self.shared.requests_changed = true;
         self.shared.sessions.positions = None;
-        for session in hello["sessions"].as_array().into_iter().flatten().filter_map(read::<SessionInfo>) {
-            self.shared.sessions.add_listed(SessionItem::new(&session));
+        for session in &hello.sessions {
+            self.shared.sessions.add_listed(SessionItem::new(session));
         }
         self.shared.sessions.deleted.clear();
-        self.shared.sessions.omitted =
-            hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        self.shared.sessions.omitted = hello.sessions_omitted.unwrap_or_default();
         self.shared.sessions.older = (self.shared.sessions.omitted > 0).then(String::new);
         self.shared.sessions.greeting += 1;
         (self.shared.sessions.reading, self.shared.sessions.requested) = (false, None);
-        let requests: KnownItems<Request> = read(&hello["requests"]).unwrap_or_default();
-        let keys =
-            requests.unreadable_items().iter().filter_map(|item| serde_json::from_str::<RequestKey>(item.get()).ok());
+        let unreadable = hello.requests.unreadable_items().iter();
+        let keys = unreadable.filter_map(|item| serde_json::from_str::<RequestKey>(item.get()).ok());
         self.shared.unreadable_requests = keys.map(|key| key.request_id).collect();
-        let open: BTreeMap<String, RequestView> = requests
-            .into_iter()
-            .filter_map(|request| RequestView::new(request, self.shared.device))
+        let open: BTreeMap<String, RequestView> = hello
+            .requests
+            .iter()
+            .filter_map(|request| RequestView::new(Request::clone(request), self.shared.device))
             .map(|ask| (ask.id.clone(), ask))
             .collect();
         // A request that is no longer open was closed while the connection was lost; the replay contains its outcome.
@@ -114,29 +108,29 @@ impl App {
     }
 
     /// Applies an event of any session.
-    fn on_log_event(&mut self, event: &Envelope) {
-        let body = &event.event;
-        let kind = Kind::from_name(&event.kind);
+    fn on_log_event(&mut self, event: &EventEnvelope) {
+        let session = event.session_id.as_str();
+        let kind = event.known_kind();
         match kind {
-            Some(Kind::RequestOpened) if self.live => match read(body) {
+            Some(Kind::RequestOpened) if self.live => match event.body() {
                 Some(request) => {
                     if let Some(ask) = RequestView::new(request, self.shared.device) {
                         self.on_request(ask);
                     }
                 }
-                None => self.shared.unreadable_requests.extend(read(body).map(|key: RequestKey| key.request_id)),
+                None => self.shared.unreadable_requests.extend(event.body().map(|key: RequestKey| key.request_id)),
             },
             Some(Kind::RequestUpdated) => {
-                let ask = read(body).and_then(|request| RequestView::new(request, self.shared.device));
+                let ask = event.body().and_then(|request| RequestView::new(request, self.shared.device));
                 if let Some(ask) = ask.filter(|ask| self.shared.is_open(&ask.id)) {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestResolved) => {
-                if let Some(RequestKey { request_id }) = read(body) {
+                if let Some(RequestKey { request_id }) = event.body() {
                     let id = request_id.as_str();
                     if let Some((ask, outcome)) = self.shared.requests.get_mut(id) {
-                        let receipt = read(body).map(|receipt| RequestResult::new(&receipt, Some(ask)));
+                        let receipt = event.body().map(|receipt| RequestResult::new(&receipt, Some(ask)));
                         // A newer gateway may close it with a state that only newer versions know.
                         *outcome = Some(receipt.unwrap_or_else(|| RequestResult::closed(self.shared.now)));
                         self.shared.requests_changed = true;
@@ -147,26 +141,30 @@ impl App {
                 self.forget();
             }
             Some(Kind::ToolCall | Kind::ToolCallUpdate) => {
-                let title = field(&body["title"]);
-                if body["status"] == "completed" || body["status"] == "failed" {
-                    self.shared.sessions.doing.remove(&event.session_id);
-                } else if !title.is_empty() {
-                    self.shared.sessions.doing.insert(event.session_id.clone(), title);
+                if let Some(EntryBody::Tool { update, .. }) = event.entry() {
+                    let mut call = ToolCall::default();
+                    call.update(update);
+                    let title = line(call.title());
+                    if call.is_finished() {
+                        self.shared.sessions.doing.remove(session);
+                    } else if !title.is_empty() {
+                        self.shared.sessions.doing.insert(session.to_owned(), title);
+                    }
                 }
             }
             Some(Kind::AgentThoughtChunk) => {
-                self.shared.sessions.doing.insert(event.session_id.clone(), "thinking".into());
+                self.shared.sessions.doing.insert(session.to_owned(), "thinking".into());
             }
             Some(Kind::AgentMessageChunk) => {
-                self.shared.sessions.doing.insert(event.session_id.clone(), "writing".into());
+                self.shared.sessions.doing.insert(session.to_owned(), "writing".into());
             }
             Some(Kind::RunEnded) => {
-                self.shared.sessions.doing.remove(&event.session_id);
+                self.shared.sessions.doing.remove(session);
             }
             _ => {}
         }
         if matches!(kind, Some(Kind::RequestOpened | Kind::RunEnded | Kind::Error)) {
-            *self.shared.sessions.unread.entry(event.session_id.clone()).or_default() += 1;
+            *self.shared.sessions.unread.entry(session.to_owned()).or_default() += 1;
         }
     }
 
@@ -430,11 +428,6 @@ impl App {
 #[derive(Deserialize)]
 struct RequestKey {
     request_id: RequestId,
-}
-
-/// Reads a value of an event; `None` for one that only newer versions can read.
-fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    serde_json::from_value(value.clone()).ok()
 }
 
 /// The stderr output of a runtime as text.

@@ -673,9 +673,9 @@ impl Page for ChangesPage {
             ClientEvent::Live => self.touch(None, cx.shared),
             ClientEvent::Event(event) => {
                 // Kinds that may change files.
-                let kind = Kind::from_name(&event.kind);
+                let kind = event.envelope.known_kind();
                 if matches!(kind, Some(Kind::RunStarted | Kind::RunEnded | Kind::ToolCall | Kind::ToolCallUpdate)) {
-                    self.touch(Some(&event.session_id), cx.shared);
+                    self.touch(Some(event.envelope.session_id.as_str()), cx.shared);
                 }
             }
             ClientEvent::Hello(_)

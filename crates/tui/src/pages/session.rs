@@ -193,11 +193,8 @@ impl SessionPage {
     pub(crate) fn on_session_event(&mut self, client_event: &ClientEvent) {
         let Some(conversation) = &mut self.conversation else { return };
         match client_event {
-            ClientEvent::Event(event) => {
-                let at = event.at.map_or(0, |at| at.as_millis());
-                conversation.event(&event.kind, &event.event, &event.run_id, &event.cursor, at);
-            }
-            ClientEvent::Snapshot(value) => conversation.snapshot(value),
+            ClientEvent::Event(event) => conversation.event(&event.envelope),
+            ClientEvent::Snapshot(snapshots) => conversation.snapshot(snapshots),
             ClientEvent::Live => {
                 conversation.live = true;
                 if let Some(place) = conversation.seek_target.take() {

@@ -321,7 +321,7 @@ fn changes_are_undone_after_a_question_and_come_back() {
     assert!(stage.screen().contains("nothing was changed in src/parser.rs: look at it again"), "{}", stage.screen());
     serve(&mut stage, &list("2", &files()), DIFF);
     // While the agent works, the question says so, and the gateway is told that it was asked.
-    stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "running", 0))));
+    stage.msg(Msg::Event(session_changed(session("s_1", "Fix the parser", "running", 0))));
     stage.keys(&["x"]);
     assert!(stage.screen().contains("The agent is working"), "{}", stage.screen());
     stage.keys(&["y"]);

@@ -273,7 +273,7 @@ fn new_session_continues_an_earlier_conversation() {
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
     // By the palette, for the only agent; and what cannot be listed says why.
-    stage.msg(Msg::Event(ClientEvent::RuntimeGone("claude-terminal".into())));
+    stage.msg(Msg::Event(ClientEvent::RuntimeGone("claude-terminal".parse().unwrap())));
     stage.keys(&["C-k"]);
     stage.type_text("resume");
     stage.keys(&["Enter"]);
@@ -342,7 +342,7 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
     };
     let event = |state: &str, can: &[&str]| {
         let more = json!({ "problem": "it ended", "stderr_tail": "no key", "capabilities": can });
-        Msg::Event(ClientEvent::Runtime(runtime("gemini", state, more)))
+        Msg::Event(ClientEvent::Runtime(serde_json::from_value(runtime("gemini", state, more)).unwrap()))
     };
     let answer = |n| done(CallTag::Form(FormCall::Wake(n)), 201, runtime("gemini", "starting", json!({})));
     let removed = |stage: &Stage| {
@@ -402,7 +402,7 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
         let app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
         let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
-        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": [] }))));
+        stage.msg(Msg::Event(hello_of(&sessions, &[])));
         stage.msg(Msg::Event(ClientEvent::Live));
         stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, runtimes.clone()));
         stage

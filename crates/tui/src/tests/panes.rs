@@ -207,7 +207,7 @@ fn panes_request_never_takes_the_keys_from_the_composer() {
         let app = App::new(Theme::new(Depth::True, false), (width, height), NOON, BTreeMap::new());
         let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(Some("s_1".into()));
-        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [question] }))));
+        stage.msg(Msg::Event(hello_of(&sessions(), std::slice::from_ref(&question))));
         stage.msg(Msg::Event(ClientEvent::Live));
         stage.advance(ARM_DELAY);
         stage.keys(&["a"]);

@@ -85,12 +85,12 @@ fn triage_starts_in_the_inbox_only_if_something_waits() {
         let app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
         let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
-        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": requests }))));
+        stage.msg(Msg::Event(hello_of(&sessions(), &requests)));
         stage.msg(Msg::Event(ClientEvent::Live));
         assert_eq!(stage.app.shared.page, page);
         // A later request, or a connection that comes back, moves nobody.
         stage.keys(&["2"]);
-        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": asks(2) }))));
+        stage.msg(Msg::Event(hello_of(&sessions(), &asks(2))));
         stage.msg(Msg::Event(ClientEvent::Live));
         assert_eq!(stage.app.shared.page, TuiPage::Sessions);
     }
