@@ -41,13 +41,10 @@ pub(super) enum RpcMessage<'a> {
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
     method: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
@@ -89,9 +86,7 @@ fn fault(error: &RawValue) -> RuntimeError {
     struct Error<'a> {
         #[serde(borrow)]
         code: Option<&'a RawValue>,
-        #[serde(borrow)]
         message: Option<&'a RawValue>,
-        #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
     match object::<Error<'_>>(error) {

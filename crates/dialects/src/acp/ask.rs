@@ -129,14 +129,12 @@ struct Permission<'a> {
     session_id: String,
     #[serde(borrow)]
     tool_call: &'a RawValue,
-    #[serde(borrow)]
     options: Vec<&'a RawValue>,
 }
 
 /// The params of an open permission request.
 #[derive(Deserialize)]
 struct Asking<'a> {
-    #[serde(borrow)]
     options: Vec<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,

@@ -36,7 +36,6 @@ pub(super) struct Echo {
 struct Block<'a> {
     #[serde(rename = "type", borrow)]
     sort: Option<&'a RawValue>,
-    #[serde(borrow)]
     text: Option<&'a RawValue>,
 }
 
@@ -105,7 +104,6 @@ impl Acp {
         struct Chunk<'a> {
             #[serde(borrow)]
             content: Option<&'a RawValue>,
-            #[serde(borrow)]
             message_id: Option<&'a RawValue>,
         }
         let whole = jsonrpc::slice(frame, update);

@@ -74,7 +74,6 @@ pub(super) struct Elicitation<'a> {
     #[serde(borrow)]
     pub(super) request_id: Option<&'a RawValue>,
     pub(super) tool_call_id: Option<String>,
-    #[serde(borrow)]
     requested_schema: Option<&'a RawValue>,
 }
 

@@ -102,15 +102,10 @@ impl AgentCapabilities {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Agent<'a> {
-            #[serde(borrow)]
             load_session: Option<&'a RawValue>,
-            #[serde(borrow)]
             session_capabilities: Option<&'a RawValue>,
-            #[serde(borrow)]
             auth: Option<&'a RawValue>,
-            #[serde(borrow)]
             prompt_capabilities: Option<&'a RawValue>,
-            #[serde(borrow)]
             mcp_capabilities: Option<&'a RawValue>,
             #[serde(borrow, rename = "_meta")]
             meta: Option<&'a RawValue>,
@@ -192,13 +187,9 @@ impl Acp {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Hello<'a> {
-            #[serde(borrow)]
             protocol_version: Option<&'a RawValue>,
-            #[serde(borrow)]
             auth_methods: Option<&'a RawValue>,
-            #[serde(borrow)]
             agent_info: Option<&'a RawValue>,
-            #[serde(borrow)]
             agent_capabilities: Option<&'a RawValue>,
             #[serde(rename = "_meta", borrow)]
             meta: Option<&'a RawValue>,

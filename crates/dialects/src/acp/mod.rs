@@ -242,9 +242,7 @@ struct Acp {
 struct Update<'a> {
     #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
     method: BorrowedText<'a>,
-    #[serde(borrow)]
     params: UpdateParams<'a>,
 }
 
@@ -253,7 +251,6 @@ struct Update<'a> {
 struct UpdateParams<'a> {
     #[serde(borrow)]
     session_id: BorrowedText<'a>,
-    #[serde(borrow)]
     update: &'a RawValue,
 }
 
@@ -262,11 +259,8 @@ struct UpdateParams<'a> {
 struct Head<'a> {
     #[serde(borrow)]
     session_update: BorrowedText<'a>,
-    #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     status: Option<&'a RawValue>,
-    #[serde(borrow)]
     title: Option<&'a RawValue>,
 }
 

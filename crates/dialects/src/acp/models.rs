@@ -53,9 +53,7 @@ impl ModelLists {
 struct NewSession<'a> {
     #[serde(borrow)]
     modes: Option<&'a RawValue>,
-    #[serde(borrow)]
     models: Option<&'a RawValue>,
-    #[serde(borrow)]
     config_options: Option<&'a RawValue>,
 }
 
@@ -87,7 +85,6 @@ struct ConfigOption<'a> {
     category: Option<String>,
     #[serde(borrow)]
     current_value: Option<&'a RawValue>,
-    #[serde(borrow)]
     options: Option<Vec<&'a RawValue>>,
 }
 

@@ -102,15 +102,10 @@ fn server_of(meta: Option<&RawValue>) -> Option<Box<str>> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Members<'a> {
-    #[serde(borrow)]
     title: Option<&'a RawValue>,
-    #[serde(borrow)]
     kind: Option<&'a RawValue>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     raw_input: Option<&'a RawValue>,
-    #[serde(borrow)]
     locations: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,

@@ -68,7 +68,6 @@ pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
 pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Turn<'a> {
-        #[serde(borrow)]
         usage: Option<&'a RawValue>,
         #[serde(rename = "_meta", borrow)]
         meta: Option<&'a RawValue>,
@@ -77,7 +76,6 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
     struct Meta<'a> {
         #[serde(borrow)]
         usage: Option<&'a RawValue>,
-        #[serde(borrow)]
         quota: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]

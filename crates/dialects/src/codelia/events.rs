@@ -68,9 +68,7 @@ struct Event<'a> {
     tool_call_id: Option<String>,
     display_name: Option<String>,
     is_error: Option<bool>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
-    #[serde(borrow)]
     result: Option<&'a RawValue>,
     diff: Option<String>,
     summary: Option<String>,

@@ -278,7 +278,6 @@ struct Codelia {
 struct AgentEvent<'a> {
     run_id: Option<String>,
     seq: Option<i64>,
-    #[serde(borrow)]
     event: &'a RawValue,
     #[serde(borrow, default)]
     meta: Option<&'a RawValue>,

@@ -200,49 +200,27 @@ struct Question {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Params<'a> {
-    #[serde(borrow)]
     thread_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     conversation_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     turn_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     item_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     approval_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     kind: Option<&'a RawValue>,
-    #[serde(borrow)]
     reason: Option<&'a RawValue>,
-    #[serde(borrow)]
     command: Option<&'a RawValue>,
-    #[serde(borrow)]
     cwd: Option<&'a RawValue>,
-    #[serde(borrow)]
     network_approval_context: Option<&'a RawValue>,
-    #[serde(borrow)]
     additional_permissions: Option<&'a RawValue>,
-    #[serde(borrow)]
     available_decisions: Option<&'a RawValue>,
-    #[serde(borrow)]
     grant_root: Option<&'a RawValue>,
-    #[serde(borrow)]
     permissions: Option<&'a RawValue>,
-    #[serde(borrow)]
     file_changes: Option<&'a RawValue>,
-    #[serde(borrow)]
     questions: Option<&'a RawValue>,
-    #[serde(borrow)]
     server_name: Option<&'a RawValue>,
-    #[serde(borrow)]
     mode: Option<&'a RawValue>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow)]
     url: Option<&'a RawValue>,
-    #[serde(borrow)]
     requested_schema: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,

@@ -219,39 +219,22 @@ struct ServerItem<'a> {
     id: String,
     #[serde(borrow)]
     text: Option<&'a RawValue>,
-    #[serde(borrow)]
     summary: Option<&'a RawValue>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     client_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     command: Option<&'a RawValue>,
-    #[serde(borrow)]
     cwd: Option<&'a RawValue>,
-    #[serde(borrow)]
     status: Option<&'a RawValue>,
-    #[serde(borrow)]
     aggregated_output: Option<&'a RawValue>,
-    #[serde(borrow)]
     exit_code: Option<&'a RawValue>,
-    #[serde(borrow)]
     changes: Option<&'a RawValue>,
-    #[serde(borrow)]
     server: Option<&'a RawValue>,
-    #[serde(borrow)]
     namespace: Option<&'a RawValue>,
-    #[serde(borrow)]
     tool: Option<&'a RawValue>,
-    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
     result: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
-    #[serde(borrow)]
     query: Option<&'a RawValue>,
-    #[serde(borrow)]
     path: Option<&'a RawValue>,
 }
 
@@ -669,11 +652,8 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
         r#type: String,
         #[serde(borrow)]
         text: Option<&'a RawValue>,
-        #[serde(borrow)]
         url: Option<&'a RawValue>,
-        #[serde(borrow)]
         path: Option<&'a RawValue>,
-        #[serde(borrow)]
         name: Option<&'a RawValue>,
     }
     let mut drafts = Vec::new();

@@ -25,11 +25,8 @@ const TURNS_MAX: u32 = 100;
 struct ThreadJoined<'a> {
     #[serde(borrow)]
     thread: &'a RawValue,
-    #[serde(borrow)]
     model: Option<&'a RawValue>,
-    #[serde(borrow)]
     model_provider: Option<&'a RawValue>,
-    #[serde(borrow)]
     initial_turns_page: Option<&'a RawValue>,
 }
 
@@ -38,7 +35,6 @@ struct ThreadJoined<'a> {
 struct Page<'a> {
     #[serde(borrow)]
     data: Vec<&'a RawValue>,
-    #[serde(borrow)]
     next_cursor: Option<&'a RawValue>,
 }
 

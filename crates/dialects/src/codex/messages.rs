@@ -11,43 +11,24 @@ const TITLE_SOURCE: &str = "thread_title";
 pub(super) struct Params<'a> {
     #[serde(borrow)]
     pub(super) thread_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) delta: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) item: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) turn: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) thread: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) summary_index: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) content_index: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) summary: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) details: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) changes: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) plan: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) token_usage: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) thread_name: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) thread_settings: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) status: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) will_retry: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) request_id: Option<&'a RawValue>,
 }
 
@@ -57,9 +38,7 @@ pub(super) struct TurnHead<'a> {
     pub(super) id: String,
     #[serde(borrow)]
     pub(super) status: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) items: Option<&'a RawValue>,
 }
 
@@ -89,23 +68,14 @@ pub(super) struct ThreadHead<'a> {
     pub(super) id: String,
     #[serde(borrow)]
     pub(super) cwd: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) preview: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) parent_thread_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) attached_to_thread_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) source: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) thread_source: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) ephemeral: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) status: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) turns: Option<&'a RawValue>,
 }
 
@@ -155,9 +125,7 @@ pub(super) fn error_message(error: &RawValue) -> Option<String> {
     struct TurnError<'a> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
-        #[serde(borrow)]
         additional_details: Option<&'a RawValue>,
-        #[serde(borrow)]
         codex_error_info: Option<&'a RawValue>,
     }
     let TurnError { message, additional_details, codex_error_info } = object(error)?;

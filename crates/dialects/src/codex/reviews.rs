@@ -19,9 +19,7 @@ struct Completed<'a> {
     review_id: String,
     #[serde(borrow)]
     target_item_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     review: Review<'a>,
-    #[serde(borrow)]
     action: &'a RawValue,
 }
 
@@ -38,7 +36,6 @@ struct Action<'a> {
     #[serde(borrow)]
     command: Option<&'a RawValue>,
     argv: Option<Vec<String>>,
-    #[serde(borrow)]
     cwd: Option<&'a RawValue>,
 }
 

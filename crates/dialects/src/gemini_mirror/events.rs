@@ -16,7 +16,6 @@ use plexus_protocol::{Choice, Kind, Offer, RequestType};
 pub(super) struct Message<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) sort: Cow<'a, str>,
-    #[serde(borrow)]
     pub(super) data: Option<&'a RawValue>,
 }
 

@@ -79,7 +79,6 @@ struct Permission<'a> {
     #[serde(borrow, alias = "resources", alias = "pattern")]
     patterns: Option<&'a RawValue>,
     title: Option<String>,
-    #[serde(borrow)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, alias = "save")]
     always: Option<&'a RawValue>,

@@ -119,7 +119,6 @@ pub(super) struct PartIn<'a> {
     pub(super) message: String,
     #[serde(rename = "type")]
     pub(super) sort: String,
-    #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     synthetic: Option<bool>,
     ignored: Option<bool>,
@@ -167,7 +166,6 @@ struct State<'a> {
     output: Option<String>,
     error: Option<String>,
     title: Option<String>,
-    #[serde(borrow)]
     metadata: Option<&'a RawValue>,
 }
 

@@ -405,7 +405,6 @@ struct Frame<'a> {
     payload: Option<&'a RawValue>,
     #[serde(rename = "type")]
     sort: Option<String>,
-    #[serde(borrow)]
     properties: Option<&'a RawValue>,
 }
 
@@ -419,19 +418,13 @@ struct Properties<'a> {
     #[serde(rename = "partID")]
     part_id: Option<String>,
     field: Option<String>,
-    #[serde(borrow)]
     delta: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow)]
     part: Option<&'a RawValue>,
-    #[serde(borrow)]
     info: Option<&'a RawValue>,
-    #[serde(borrow)]
     status: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
-    #[serde(borrow)]
     todos: Option<&'a RawValue>,
-    #[serde(borrow)]
     diff: Option<&'a RawValue>,
     #[serde(rename = "requestID", alias = "permissionID")]
     request: Option<String>,
@@ -493,7 +486,6 @@ struct SessionTime {
 struct MessageIn<'a> {
     #[serde(borrow)]
     info: &'a RawValue,
-    #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 

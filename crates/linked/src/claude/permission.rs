@@ -61,7 +61,6 @@ pub(super) struct Permission {
 #[derive(Deserialize)]
 pub(super) struct PermissionEvent<'a> {
     tool_name: String,
-    #[serde(borrow)]
     tool_input: &'a RawValue,
     #[serde(borrow, default)]
     permission_suggestions: Vec<&'a RawValue>,

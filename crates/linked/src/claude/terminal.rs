@@ -93,7 +93,6 @@ struct HookEvent<'a> {
     cwd: Option<String>,
     hook_event_name: String,
     reason: Option<String>,
-    #[serde(borrow)]
     tool_name: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,

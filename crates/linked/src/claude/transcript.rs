@@ -75,13 +75,9 @@ pub(super) enum DecidedBy {
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
     sort: Cow<'a, str>,
-    #[serde(borrow)]
     subtype: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow)]
     attachment: Option<&'a RawValue>,
-    #[serde(borrow)]
     origin: Option<&'a RawValue>,
     #[serde(rename = "isSidechain", default)]
     sidechain: bool,
@@ -106,7 +102,6 @@ struct Message<'a> {
     id: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
@@ -131,10 +126,8 @@ struct Part<'a> {
     thinking: Option<String>,
     id: Option<String>,
     name: Option<String>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
     tool_use_id: Option<String>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(default)]
     is_error: bool,
@@ -231,7 +224,6 @@ fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
 fn message<'a>(head: &Head<'_>, text: String) -> Line<'a> {
     #[derive(Deserialize)]
     struct Origin<'a> {
-        #[serde(borrow)]
         kind: Option<Cow<'a, str>>,
     }
     let kind = head.origin.and_then(object::<Origin<'_>>).and_then(|origin| origin.kind);
@@ -252,9 +244,7 @@ fn message<'a>(head: &Head<'_>, text: String) -> Line<'a> {
 fn decided(head: &Head<'_>) -> Option<DecidedBy> {
     #[derive(Deserialize)]
     struct Decision<'a> {
-        #[serde(borrow)]
         decision: Option<Cow<'a, str>>,
-        #[serde(borrow)]
         source: Option<Cow<'a, str>>,
     }
     if let Some(Decision { decision, source: Some(source) }) = head.decision.and_then(object::<Decision<'_>>) {
@@ -296,7 +286,6 @@ fn interjection<'a>(attachment: &RawValue) -> Option<Line<'a>> {
     struct Attachment<'a> {
         #[serde(rename = "type", borrow)]
         sort: Cow<'a, str>,
-        #[serde(borrow)]
         prompt: Option<&'a RawValue>,
     }
     let Attachment { sort, prompt: Some(prompt) } = object(attachment)? else { return None };

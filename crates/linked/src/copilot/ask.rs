@@ -65,9 +65,7 @@ struct Prompted<'a> {
     redirected_from: Option<String>,
     server_name: Option<String>,
     tool_name: Option<String>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
-    #[serde(borrow)]
     tool_args: Option<&'a RawValue>,
     hook_message: Option<String>,
 }

@@ -13,7 +13,6 @@ use plexus_protocol::{Spending, lenient_tokens};
 pub(super) struct CopilotEvent<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) sort: Cow<'a, str>,
-    #[serde(borrow)]
     pub(super) id: Option<Cow<'a, str>>,
     /// `true` if Copilot does not store the event.
     #[serde(default)]
@@ -21,7 +20,6 @@ pub(super) struct CopilotEvent<'a> {
     /// The subagent of the event.
     #[serde(rename = "agentId", borrow)]
     pub(super) agent: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     pub(super) data: Option<&'a RawValue>,
 }
 
@@ -29,7 +27,6 @@ pub(super) struct CopilotEvent<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Parented<'a> {
-    #[serde(borrow)]
     parent_tool_call_id: Option<Cow<'a, str>>,
 }
 
@@ -169,7 +166,6 @@ pub(super) struct PermissionRequested<'a> {
     /// The content of the terminal's dialog.
     #[serde(borrow)]
     pub(super) prompt_request: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) permission_request: Option<&'a RawValue>,
     #[serde(default)]
     pub(super) resolved_by_hook: bool,
@@ -234,7 +230,6 @@ pub(super) struct EventsPage<'a> {
     #[serde(default)]
     pub(super) more: bool,
     /// The state of the session after the last event.
-    #[serde(borrow)]
     pub(super) state: Option<SessionStanding<'a>>,
 }
 

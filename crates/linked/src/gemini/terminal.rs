@@ -135,7 +135,6 @@ struct HookEvent<'a> {
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
     notification_type: Option<String>,
-    #[serde(borrow)]
     details: Option<&'a RawValue>,
 }
 

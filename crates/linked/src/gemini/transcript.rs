@@ -65,15 +65,11 @@ struct Head<'a> {
     id: Option<String>,
     #[serde(rename = "type", borrow)]
     sort: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     model: Option<&'a RawValue>,
-    #[serde(borrow)]
     thoughts: Option<&'a RawValue>,
     #[serde(rename = "toolCalls", borrow)]
     calls: Option<&'a RawValue>,
-    #[serde(borrow)]
     tokens: Option<&'a RawValue>,
     #[serde(rename = "$set", borrow)]
     set: Option<&'a RawValue>,
@@ -86,7 +82,6 @@ struct Call<'a> {
     #[serde(borrow)]
     args: Option<&'a RawValue>,
     status: String,
-    #[serde(borrow)]
     result: Option<&'a RawValue>,
 }
 

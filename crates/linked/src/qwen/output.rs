@@ -68,16 +68,11 @@ struct Head<'a> {
     session_id: Option<String>,
     #[serde(borrow, default)]
     parent_tool_use_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     data: Option<&'a RawValue>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow)]
     event: Option<&'a RawValue>,
     request_id: Option<String>,
-    #[serde(borrow)]
     request: Option<&'a RawValue>,
-    #[serde(borrow)]
     response: Option<&'a RawValue>,
 }
 
@@ -94,12 +89,10 @@ struct Part<'a> {
     text: Option<String>,
     id: Option<String>,
     name: Option<String>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
     tool_use_id: Option<String>,
     #[serde(default)]
     is_error: bool,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
 }
 
@@ -259,7 +252,6 @@ fn asks<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
         subtype: Cow<'a, str>,
         tool_name: String,
         tool_use_id: String,
-        #[serde(borrow)]
         input: Option<&'a RawValue>,
     }
     let Request { subtype, tool_name: name, tool_use_id, input } = object(request)?;
@@ -301,13 +293,11 @@ pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
     struct Record<'a> {
         #[serde(rename = "type", borrow)]
         sort: Cow<'a, str>,
-        #[serde(borrow)]
         subtype: Option<Cow<'a, str>>,
         #[serde(default)]
         timestamp: String,
         #[serde(rename = "toolCallResult", borrow)]
         result: Option<&'a RawValue>,
-        #[serde(borrow)]
         message: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]

@@ -81,16 +81,12 @@ struct Data<'a> {
     #[serde(rename = "assistantMessageID")]
     message: Option<String>,
     ordinal: Option<u64>,
-    #[serde(borrow)]
     delta: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     #[serde(alias = "callID")]
     id: Option<String>,
     name: Option<String>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow, alias = "structured")]
     metadata: Option<&'a RawValue>,
@@ -100,22 +96,17 @@ struct Data<'a> {
     tokens: Option<Tokens>,
     reason: Option<String>,
     title: Option<String>,
-    #[serde(borrow)]
     model: Option<&'a RawValue>,
     #[serde(rename = "inboxID", alias = "inputID")]
     inbox: Option<String>,
-    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow)]
     prompt: Option<&'a RawValue>,
     attempt: Option<u64>,
     at: Option<u64>,
     #[serde(rename = "requestID")]
     request: Option<String>,
     reply: Option<String>,
-    #[serde(borrow)]
     form: Option<&'a RawValue>,
-    #[serde(borrow)]
     todos: Option<&'a RawValue>,
     #[serde(rename = "parentID")]
     parent: Option<String>,
@@ -155,7 +146,6 @@ struct Item<'a> {
     sort: Option<String>,
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
-    #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
 
