@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use plexus_protocol::{
-    CallDigest, Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, RawBody, RequestType, RunStatus,
-    RuntimeSpec, SpendReport, Ticket,
+    CallDigest, Capabilities, Decision, Editable, ErrorBody, Fits, Item, Kind, NativeId, Offer, RawBody, RequestType,
+    RunStatus, RuntimeSpec, SpendReport, Ticket,
 };
 
 mod acp;
@@ -35,6 +35,7 @@ pub mod recording;
 #[cfg(any(test, feature = "test-support"))]
 pub mod rig;
 pub mod subject;
+mod updates;
 
 pub use acp::elicitation;
 pub use ask_key::RequestKey;
@@ -166,6 +167,40 @@ pub struct Outbox {
     pub client_tools: Vec<ClientToolCall>,
     /// The time from now until [`Dialect::wake`] is called; the driver uses the earliest of several.
     pub wake_after: Option<Duration>,
+}
+
+impl Outbox {
+    /// Refuses a command of the gateway, with the error as its outcome.
+    fn refuse(&mut self, command: RuntimeCommand, error: RuntimeError) {
+        self.events.push(match command {
+            RuntimeCommand::Open { ticket, .. } => RuntimeEvent::NotOpened { ticket, error },
+            RuntimeCommand::Prompt { ticket, native, .. } => {
+                RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(error.words()) }
+            }
+            RuntimeCommand::Call { ticket, notify: false, .. } => RuntimeEvent::Replied { ticket, reply: Err(error) },
+            RuntimeCommand::Call { method, native, .. } => {
+                let draft = EventDraft::error("not_ready", &format!("{method} was not sent"), None);
+                RuntimeEvent::Event { native, draft }
+            }
+            // No session, so no run to stop and no request to answer.
+            RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => return,
+        });
+    }
+
+    /// Refuses a call of a client: in its reply, or in an event if it is a notification.
+    fn refuse_call(
+        &mut self,
+        ticket: Ticket,
+        native: Option<NativeId>,
+        method: &str,
+        notify: bool,
+        error: RuntimeError,
+    ) {
+        self.events.push(match notify {
+            true => RuntimeEvent::Event { native, draft: EventDraft::call_refused(method, &error) },
+            false => RuntimeEvent::Replied { ticket, reply: Err(error) },
+        });
+    }
 }
 
 /// A runtime's message in the gateway's form.
@@ -390,6 +425,22 @@ impl EventDraft {
         Self { kind, body: body.into(), native: None, tool: None, title: None }
     }
 
+    /// An error that people see.
+    pub fn error(code: &str, message: &str, native: Option<&Bytes>) -> Self {
+        Self { native: native.cloned(), ..Self::new(Kind::Error, &ErrorBody::new(code, message)) }
+    }
+
+    /// A notification of a client that was not sent.
+    fn call_refused(method: &str, error: &RuntimeError) -> Self {
+        Self::error("call_refused", &format!("{method} was not sent: {}", error.words()), None)
+    }
+
+    /// A changed title of a session.
+    pub fn title(title: Option<String>, native: Option<&Bytes>) -> Self {
+        let body = serde_json::json!({ "sessionUpdate": Kind::SessionInfoUpdate.as_str(), "title": title });
+        Self { native: native.cloned(), title, ..Self::new(Kind::SessionInfoUpdate, &body) }
+    }
+
     /// Makes a draft of a frame that no dialect understood: it is stored and shown, never dropped. The body is
     /// `{"reason", "message"}` if the frame is JSON of reasonable depth, otherwise `{"reason", "text"}` (lossy UTF-8).
     pub fn raw(frame: Bytes, reason: &str) -> Self {
@@ -524,6 +575,18 @@ pub struct RunEnd {
     pub message: Option<String>,
     /// The runtime's own bytes.
     pub native: Option<Bytes>,
+}
+
+impl RunEnd {
+    /// The end of a run that no message of the runtime reported.
+    pub fn new(status: RunStatus, message: Option<String>) -> Self {
+        Self { status, stop_reason: None, message, native: None }
+    }
+
+    /// The end of a run in an error.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(RunStatus::Error, Some(message.into()))
+    }
 }
 
 /// A runtime's error: JSON-RPC code, message, data.

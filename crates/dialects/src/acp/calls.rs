@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
-use super::super::{Outbox, RuntimeError, RuntimeEvent};
+use super::super::{EventDraft, Outbox, RuntimeError, RuntimeEvent};
 use super::models::{SessionModels, mode_draft, options_draft, options_in};
-use super::{Acp, Pending, trouble};
+use super::{Acp, Pending};
 use plexus_protocol::{NativeId, Ticket};
 
 /// Session methods that only the gateway calls: it owns sessions, their one run at a time, and their history.
@@ -62,11 +62,7 @@ impl Acp {
             }
             Ok(CallStep::Reply(_)) if notify => {}
             Ok(CallStep::Reply(reply)) => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(reply) }),
-            Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
-                out.events.push(RuntimeEvent::Event { native, draft });
-            }
-            Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => out.refuse_call(ticket, native, method, notify, fault),
         }
     }
 
@@ -184,7 +180,7 @@ impl Acp {
                 (Some(SettingChange::Mode(mode)), _) => Some(mode_draft(mode.clone(), frame)),
                 (Some(SettingChange::End), _) => {
                     let why = "a client closed this session in the agent: its next prompt will fail";
-                    Some(trouble("session_ended", why, Some(frame.clone())))
+                    Some(EventDraft::error("session_ended", why, Some(frame)))
                 }
                 (Some(SettingChange::Option | SettingChange::SignedIn(_)) | None, _) => None,
             };

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, string};
-use super::super::{AnsweredElsewhere, Outbox, RequestKey, RuntimeEvent};
+use super::super::{AnsweredElsewhere, EventDraft, Outbox, RequestKey, RuntimeEvent};
 use super::ask::{PendingRequest, RequestSlot, elicited};
 use super::elicitation::{Elicitation, ElicitationForm, ask, filled, once_more, wanted};
-use super::{Acp, Pending, trouble};
+use super::{Acp, Pending};
 use plexus_protocol::{Decision, NativeId};
 
 impl Acp {
@@ -25,14 +25,14 @@ impl Acp {
         };
         let Some(wanted) = wanted(params) else {
             let what = "the agent asks for what cannot be shown: answered `cancel`";
-            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            let draft = EventDraft::error("elicitation_not_carried", what, Some(frame));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         };
         if native.is_none() && self.sessions.is_empty() {
             // Without a session nobody would see the request, and the agent would wait forever.
             let what = "the agent sent a request before any session was open: answered `cancel`";
-            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            let draft = EventDraft::error("elicitation_not_carried", what, Some(frame));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         }

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::INTERNAL;
-use super::super::{Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
+use super::super::{EventDraft, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
 use super::ask::PendingRequest;
 use super::models::SessionModels;
 use super::open::{OpenMethod, PastReplay, PendingOpen};
-use super::{Acp, Pending, Phase, failed, trouble};
+use super::{Acp, Pending, Phase};
 use plexus_protocol::{NativeId, Ticket};
 
 impl Acp {
@@ -16,7 +16,8 @@ impl Acp {
     pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
         let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
         let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
-        let ended = |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: failed(fault(), None) };
+        let ended =
+            |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(fault().words()) };
         self.phase = Phase::Hello;
         self.echoes.clear();
         self.withdrawn.clear();
@@ -100,7 +101,7 @@ impl Acp {
         self.sessions.remove(&native);
         let why =
             format!("after the connection was lost, the agent did not reopen this conversation: {}", fault.words());
-        let draft = trouble("session_lost", &why, None);
+        let draft = EventDraft::error("session_lost", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native), draft });
     }
 

@@ -63,9 +63,7 @@ use client_tools::ClientToolJob;
 use initialize::{AgentCapabilities, AuthMethod};
 use models::SessionModels;
 use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
-use plexus_protocol::{
-    Capabilities, Connect, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket,
-};
+use plexus_protocol::{Capabilities, Connect, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
 use tool_calls::{KnownToolCalls, ToolCallState};
 
 /// The code of ACP for a cancelled request.
@@ -305,7 +303,7 @@ impl Dialect for Acp {
                 // Nobody receives the answer; the request is closed nevertheless.
                 self.asks.remove(key);
             }
-            return not_ready(command, out);
+            return out.refuse(command, RuntimeError::new(INTERNAL, "the agent is not ready"));
         }
         match command {
             RuntimeCommand::Open { ticket, cwd, resume, mcp_servers } => {
@@ -389,37 +387,9 @@ impl Dialect for Acp {
     }
 }
 
-/// Reports the outcome of a command while the connection is not ready.
-fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
-    let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
-    match command {
-        RuntimeCommand::Open { ticket, .. } => out.events.push(RuntimeEvent::NotOpened { ticket, error: fault }),
-        RuntimeCommand::Prompt { ticket, native, .. } => {
-            out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault, None) })
-        }
-        RuntimeCommand::Call { ticket, notify: false, .. } => {
-            out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
-        }
-        RuntimeCommand::Call { method, native, .. } => {
-            out.events.push(RuntimeEvent::Event {
-                native,
-                draft: trouble("not_ready", &format!("{method} was not sent"), None),
-            });
-        }
-        // There is no session, so there is no run to stop and no request to answer.
-        RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
-    }
-}
-
 /// Makes an error event.
 fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
-    EventDraft { native: frame, ..draft }
-}
-
-/// Makes the end of a run that failed.
-fn failed(fault: RuntimeError, native: Option<Bytes>) -> RunEnd {
-    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.words()), native }
+    EventDraft::error(code, message, frame.as_ref())
 }
 
 impl Acp {
@@ -613,7 +583,7 @@ impl Acp {
                     fault = RuntimeError::new(fault.code, message);
                 }
                 let cancelled = fault.code == REQUEST_CANCELLED;
-                let mut end = failed(fault, Some(frame.clone()));
+                let mut end = RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.words()) };
                 if cancelled {
                     end.status = RunStatus::Cancelled;
                 }

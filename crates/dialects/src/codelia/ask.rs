@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{AgentRequest, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
-use super::{ASKS_MAX, Codelia, error_event};
+use super::super::{AgentRequest, EventDraft, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
+use super::{ASKS_MAX, Codelia};
 use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
 
 /// The reason sent with an expired confirm.
@@ -139,7 +139,7 @@ impl Codelia {
         }
         if self.asks.len() >= ASKS_MAX {
             let message = format!("{ASKS_MAX} requests are open already: this one was denied");
-            self.event(error_event("too_many_requests", &message, Some(frame)), out);
+            self.event(EventDraft::error("too_many_requests", &message, Some(frame)), out);
             return out.frames.push(no(id.get(), method));
         }
         let confirm = matches!(asked, PendingRequest::Confirm);

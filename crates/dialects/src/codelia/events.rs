@@ -6,8 +6,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::EventDraft;
 use super::super::jsonrpc::{self, object, owned, string, to_raw};
-use super::super::{EventDraft, ToolCallRef};
+use super::super::updates::{ToolUpdate, chunk, text_block};
 use plexus_protocol::Kind;
 use plexus_protocol::ui_protocol::{Members, START_MEMBERS};
 
@@ -75,73 +76,6 @@ struct Event<'a> {
     file_path: Option<String>,
 }
 
-/// An ACP text block.
-#[derive(Serialize)]
-struct TextBlock<'a> {
-    #[serde(rename = "type")]
-    sort: &'static str,
-    text: &'a str,
-}
-
-fn text_block(text: &str) -> TextBlock<'_> {
-    TextBlock { sort: "text", text }
-}
-
-/// An ACP tool call, or an update of one.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    session_update: &'static str,
-    tool_call_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<[Block<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Box<RawValue>>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct Block<'a> {
-    #[serde(rename = "type")]
-    sort: &'static str,
-    content: TextBlock<'a>,
-}
-
-fn block(text: &str) -> [Block<'_>; 1] {
-    [Block { sort: "content", content: text_block(text) }]
-}
-
-impl<'a> Tool<'a> {
-    fn new(session_update: &'static str, tool_call_id: &'a str) -> Self {
-        Self {
-            session_update,
-            tool_call_id,
-            title: None,
-            kind: None,
-            status: None,
-            content: None,
-            raw_input: None,
-            raw_output: None,
-            meta: None,
-        }
-    }
-
-    fn draft(self, frame: &Bytes, over: bool) -> EventDraft {
-        let kind = if self.session_update == "tool_call" { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef::new(self.tool_call_id, over));
-        EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &self) }
-    }
-}
-
 impl RunContext {
     /// Translates an agent event.
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
@@ -159,7 +93,7 @@ impl RunContext {
                 }
                 self.piece = self.text.len();
                 self.text.push_str(content);
-                return chunk(Kind::AgentMessageChunk, frame, content);
+                return chunk(Kind::AgentMessageChunk, None, content, Some(frame));
             }
             ("final", Some(content)) => return self.final_text(frame, raw, content),
             _ => {}
@@ -167,20 +101,20 @@ impl RunContext {
         match (event.sort.as_str(), content, event.tool_call_id) {
             ("reasoning", Some(content), _) => {
                 self.closed = true;
-                chunk(Kind::AgentThoughtChunk, frame, &content)
+                chunk(Kind::AgentThoughtChunk, None, &content, Some(frame))
             }
             ("tool_call", _, Some(id)) => {
                 self.closed = true;
                 let name = event.tool.unwrap_or_else(|| "tool".into());
                 let arguments = event.args.map(owned);
-                let draft = Tool {
-                    title: Some(event.display_name.as_deref().unwrap_or(&name)),
+                let draft = ToolUpdate {
+                    title: event.display_name.or_else(|| Some(name.clone())),
                     kind: Some(sort_of(&name)),
                     status: Some("in_progress"),
                     raw_input: arguments.clone(),
-                    ..Tool::new("tool_call", &id)
+                    ..ToolUpdate::new(&id)
                 }
-                .draft(frame, false);
+                .draft(true, false, Some(frame));
                 self.open.retain(|call| call.id != id);
                 if self.open.len() >= TOOLS_MAX {
                     self.open.remove(0);
@@ -195,13 +129,13 @@ impl RunContext {
                 self.open.retain(|call| call.id != id);
                 let text = event.result.and_then(string);
                 let status = if event.is_error == Some(true) { "failed" } else { "completed" };
-                Tool {
-                    status: Some(status),
-                    content: text.as_deref().map(block),
-                    raw_output: event.result.map(owned),
-                    ..Tool::new("tool_call_update", &id)
-                }
-                .draft(frame, true)
+                let content = text.map(|text| vec![text_block(&text)]);
+                let raw_output = event.result.map(owned);
+                ToolUpdate { status: Some(status), content, raw_output, ..ToolUpdate::new(id) }.draft(
+                    false,
+                    true,
+                    Some(frame),
+                )
             }
             ("permission.preview", _, id) => {
                 self.closed = true;
@@ -211,8 +145,8 @@ impl RunContext {
                 let meta = serde_json::json!({ "codelia": {
                     "preview": if event.diff.is_some() { "unified_diff" } else { "summary" }, "filePath": event.file_path,
                 }});
-                Tool { content: text.map(block), meta: Some(to_raw(&meta)), ..Tool::new("tool_call_update", &id) }
-                    .draft(frame, false)
+                let content = text.map(|text| vec![text_block(text)]);
+                ToolUpdate { content, meta: Some(meta), ..ToolUpdate::new(id) }.draft(false, false, Some(frame))
             }
             ("permission.ready", _, id) => {
                 self.closed = true;
@@ -270,13 +204,9 @@ impl RunContext {
         }
         let name = tool.unwrap_or("tool");
         self.remember(id.to_owned(), name.to_owned(), RawValue::NULL.to_owned());
-        let call = Tool {
-            title: Some(name),
-            kind: Some(sort_of(name)),
-            status: Some("pending"),
-            ..Tool::new("tool_call", id)
-        };
-        Some(call.draft(frame, false))
+        let (title, kind) = (Some(name.to_owned()), Some(sort_of(name)));
+        let call = ToolUpdate { title, kind, status: Some("pending"), ..ToolUpdate::new(id) };
+        Some(call.draft(true, false, Some(frame)))
     }
 
     /// Handles `final`, which repeats the text of the answer: text that `text` events have sent already is not sent again.
@@ -287,23 +217,12 @@ impl RunContext {
             return hook(frame, raw);
         }
         let rest = if self.closed || self.text.is_empty() { None } else { content.strip_prefix(self.text.as_str()) };
-        let draft = chunk(Kind::AgentMessageChunk, frame, rest.unwrap_or(content));
+        let draft = chunk(Kind::AgentMessageChunk, None, rest.unwrap_or(content), Some(frame));
         self.text = content.to_owned();
         self.piece = 0;
         self.closed = true;
         draft
     }
-}
-
-fn chunk(kind: Kind, frame: &Bytes, text: &str) -> EventDraft {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Chunk<'a> {
-        session_update: &'static str,
-        content: TextBlock<'a>,
-    }
-    let body = Chunk { session_update: kind.as_str(), content: text_block(text) };
-    EventDraft { native: Some(frame.clone()), ..EventDraft::new(kind, &body) }
 }
 
 /// Makes an event about the runtime itself, unchanged.
@@ -359,7 +278,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> 
             parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n")
         }
     };
-    Some(chunk(Kind::UserMessageChunk, frame, &text))
+    Some(chunk(Kind::UserMessageChunk, None, &text, Some(frame)))
 }
 
 /// Makes the event for the use of the context window.

@@ -46,7 +46,7 @@ use super::{
 use ask::PendingRequest;
 use events::RunContext;
 use plexus_protocol::{
-    Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket, ui_protocol,
+    Capabilities, Capability, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket, ui_protocol,
 };
 
 /// The supported version of the protocol.
@@ -395,12 +395,6 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
     RunEnd { status, stop_reason: None, message, native }
 }
 
-/// Makes an error event.
-fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
-    EventDraft { native: frame.cloned(), ..draft }
-}
-
 impl Codelia {
     /// Returns whether the runtime reports the capability. One without `server_capabilities` can cancel and ask.
     fn reports(&self, one: Capability) -> bool {
@@ -596,11 +590,7 @@ impl Codelia {
             None
         };
         match problem {
-            Some(fault) if notify => {
-                let message = format!("{method} was not sent: {}", fault.words());
-                self.event(error_event("call_refused", &message, None), out);
-            }
-            Some(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Some(fault) => out.refuse_call(ticket, self.native(), method, notify, fault),
             None if context => {
                 out.frames.push(jsonrpc::notify(method, &params));
                 if !notify {
@@ -694,7 +684,7 @@ impl Codelia {
                 let message = format!(
                     "gap in the runtime's event numbers: expected event {expected} of run {run_id}, received {seq}"
                 );
-                self.event(error_event("runtime_gap", &message, Some(frame)), out);
+                self.event(EventDraft::error("runtime_gap", &message, Some(frame)), out);
             }
         }
         if let Some(run) = &mut self.run {

@@ -30,7 +30,7 @@ impl Codelia {
                 } else {
                     self.cancel_refused(ours);
                     let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
-                    self.event(error_event("cancel_refused", &message, Some(frame)), out);
+                    self.event(EventDraft::error("cancel_refused", &message, Some(frame)), out);
                 }
             }
             (Pending::Call { ticket: Some(ticket) }, reply) => {
@@ -63,7 +63,7 @@ impl Codelia {
             (Some(None), Some(false)) => {
                 self.cancel_refused(ours);
                 let message = format!("the runtime did not cancel run {run_id}");
-                self.event(error_event("cancel_refused", &message, Some(frame)), out);
+                self.event(EventDraft::error("cancel_refused", &message, Some(frame)), out);
             }
             _ => self.note_activity(),
         }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{INTERNAL, object};
 use super::super::{EventDraft, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
 use super::events::{self, RunContext};
-use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, error_event};
+use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 
@@ -165,12 +165,12 @@ impl Codelia {
         match reply.map(object::<HistoryReply>) {
             Ok(Some(HistoryReply { truncated: Some(true) })) => {
                 let message = "the runtime replayed only the latest part of this conversation";
-                self.past(error_event("history_cut", message, Some(frame)), out);
+                self.past(EventDraft::error("history_cut", message, Some(frame)), out);
             }
             Ok(_) => {}
             Err(fault) => {
                 let message = format!("the runtime does not replay earlier messages: {}", fault.words());
-                self.past(error_event("history_failed", &message, Some(frame)), out);
+                self.past(EventDraft::error("history_failed", &message, Some(frame)), out);
             }
         }
         self.context = RunContext::default();
@@ -193,7 +193,7 @@ impl Codelia {
             "the runtime cannot continue conversation {lost} ({}): it does not know the previous messages",
             fault.words()
         );
-        self.event(error_event("conversation_lost", &message, Some(frame)), out);
+        self.event(EventDraft::error("conversation_lost", &message, Some(frame)), out);
         self.start(out);
         true
     }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
-use super::super::{Outbox, RuntimeError, RuntimeEvent};
-use super::{Codex, Pending, abilities, error_event};
+use super::super::{EventDraft, Outbox, RuntimeError, RuntimeEvent};
+use super::{Codex, Pending, abilities};
 use plexus_protocol::{NativeId, Ticket};
 
 /// Methods of one thread, which is set to that of the session.
@@ -101,16 +101,13 @@ impl Codex {
         match self.made(native.as_ref(), method, params) {
             Ok(_) if notify => {
                 let message = format!("{method} was not sent: Codex does not accept notifications");
-                out.events.push(RuntimeEvent::Event { native, draft: error_event("call_refused", &message, None) });
+                out.events
+                    .push(RuntimeEvent::Event { native, draft: EventDraft::error("call_refused", &message, None) });
             }
             Ok((method, params, sort)) => {
                 self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
             }
-            Err(fault) if notify => {
-                let draft = error_event("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
-                out.events.push(RuntimeEvent::Event { native, draft });
-            }
-            Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            Err(fault) => out.refuse_call(ticket, native, method, notify, fault),
         }
     }
 

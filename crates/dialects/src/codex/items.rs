@@ -7,7 +7,6 @@
 mod notifications;
 
 use notifications::hook;
-pub(super) use notifications::titled;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -17,8 +16,9 @@ use serde_json::value::RawValue;
 
 use super::super::fnv::{FNV, fnv};
 use super::super::jsonrpc::{self, object, string};
-use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
-use super::{Codex, Params, ThreadHead, TurnHead, error_event, error_message, text};
+use super::super::updates::{self, ToolUpdate, text_block};
+use super::super::{EventDraft, Outbox, RuntimeEvent};
+use super::{Codex, Params, ThreadHead, TurnHead, error_message, text};
 use plexus_protocol::{Kind, NativeId, SpendReport, Spending, lenient_tokens};
 
 /// Maximum number of stored items of one thread; above it all are removed, and a running one is reported again at its end.
@@ -151,64 +151,12 @@ impl ShownText {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
-    session_update: &'static str,
-    message_id: &'a str,
-    content: Content<'a>,
-}
-
-#[derive(Serialize)]
-struct Content<'a> {
-    r#type: &'static str,
-    text: &'a str,
-}
-
 fn chunk(role: TextRole, item: &str, text: &str) -> EventDraft {
     let kind = match role {
         TextRole::Message => Kind::AgentMessageChunk,
         TextRole::Thought => Kind::AgentThoughtChunk,
     };
-    message_chunk(kind, item, text)
-}
-
-fn message_chunk(kind: Kind, item: &str, text: &str) -> EventDraft {
-    let content = Content { r#type: "text", text };
-    EventDraft::new(kind, &Chunk { session_update: kind.as_str(), message_id: item, content })
-}
-
-/// A tool call, or an update of one, in ACP's form.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool {
-    session_update: &'static str,
-    tool_call_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locations: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Box<RawValue>>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
-}
-
-impl Tool {
-    fn draft(mut self, first: bool, over: bool) -> EventDraft {
-        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        self.session_update = kind.as_str();
-        let tool = Some(ToolCallRef::new(self.tool_call_id.clone(), over));
-        EventDraft { tool, ..EventDraft::new(kind, &self) }
-    }
+    updates::chunk(kind, Some(item), text, None)
 }
 
 /// The common members of the server's items.
@@ -240,10 +188,6 @@ struct ServerItem<'a> {
 
 fn list(raw: Option<&RawValue>) -> Vec<&RawValue> {
     raw.and_then(|raw| plexus_protocol::object::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-fn block(text: &str) -> Value {
-    serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
 /// Reads the file changes of an item; `None` if they cannot be read exactly.
@@ -317,7 +261,8 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
             .map(|(path, old, new)| serde_json::json!({ "type": "diff", "path": path, "oldText": old, "newText": new }))
             .collect(),
         None => {
-            let text = |file: &Change| block(&format!("{}\n{}", file.path, file.diff.as_deref().unwrap_or_default()));
+            let text =
+                |file: &Change| text_block(&format!("{}\n{}", file.path, file.diff.as_deref().unwrap_or_default()));
             files.iter().map(text).collect()
         }
     };
@@ -326,16 +271,16 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
 
 impl ServerItem<'_> {
     /// Returns the item as a tool call; `None` if it is not one.
-    fn tool(&self, full_text: &RawValue) -> Option<Tool> {
+    fn tool(&self, full_text: &RawValue) -> Option<ToolUpdate> {
         let name = |raw| text(raw).unwrap_or_default();
-        let mut tool = Tool { tool_call_id: self.id.clone(), ..Tool::default() };
+        let mut tool = ToolUpdate::new(&self.id);
         let title = match self.r#type.as_str() {
             "commandExecution" => {
                 tool.kind = Some("execute");
                 let input = serde_json::json!({ "command": text(self.command), "cwd": text(self.cwd) });
                 tool.raw_input = Some(jsonrpc::to_raw(&input));
                 let output = text(self.aggregated_output).filter(|output| !output.is_empty());
-                tool.content = output.map(|output| vec![block(&output)]);
+                tool.content = output.map(|output| vec![text_block(&output)]);
                 tool.raw_output = self.exit_code.filter(|code| code.get() != "null").map(|code| {
                     jsonrpc::to_raw(&serde_json::json!({ "exitCode": serde_json::from_str::<Value>(code.get()).ok() }))
                 });
@@ -405,7 +350,7 @@ fn texts_in(result: &RawValue) -> Option<Vec<Value>> {
         text: Option<&'a RawValue>,
     }
     let content = list(object::<Result<'_>>(result)?.content);
-    Some(content.into_iter().filter_map(|part| Some(block(&text(object::<Text<'_>>(part)?.text)?))).collect())
+    Some(content.into_iter().filter_map(|part| Some(text_block(&text(object::<Text<'_>>(part)?.text)?))).collect())
 }
 
 impl Items {
@@ -483,7 +428,7 @@ impl Items {
             item.torn = false;
             let message = "the gateway was not connected when Codex sent the beginning of this message; the complete \
                 message follows when it ends";
-            drafts.push(error_event("gap", message, None));
+            drafts.push(EventDraft::error("gap", message, None));
             // A gap concerns every text of the item, not only this one.
             for shown in item.texts.values_mut() {
                 shown.held.get_or_insert_default();
@@ -590,7 +535,7 @@ impl Items {
                 }
                 if first || over {
                     tool.status = Some(server_item.status(over));
-                    vec![tool.draft(first, over)]
+                    vec![tool.draft(first, over, None)]
                 } else {
                     Vec::new()
                 }
@@ -603,21 +548,19 @@ impl Items {
     }
 
     /// Makes an update of a tool call, preceded by the call itself if it is new.
-    fn tool_update(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
+    fn tool_update(&mut self, tool: ToolUpdate) -> Vec<EventDraft> {
+        let id = tool.tool_call_id.as_str();
         let first = !self.knows(id);
         let item = self.item(id);
         if item.done {
             return Vec::new();
         }
         item.tool = true;
-        let call = || Tool {
-            tool_call_id: id.to_owned(),
-            title: Some("tool".into()),
-            status: Some("in_progress"),
-            ..Tool::default()
+        let call = || {
+            let (title, status) = (Some("tool".into()), Some("in_progress"));
+            ToolUpdate { title, status, ..ToolUpdate::new(id) }.draft(true, false, None)
         };
-        let mention = first.then(|| call().draft(true, false));
-        mention.into_iter().chain([tool.draft(false, false)]).collect()
+        first.then(call).into_iter().chain([tool.draft(false, false, None)]).collect()
     }
 
     /// Makes the event for a tool call that is first mentioned by a question.
@@ -626,14 +569,9 @@ impl Items {
             return None;
         }
         self.item(id).tool = true;
-        let tool = Tool {
-            tool_call_id: id.to_owned(),
-            title: Some(title.to_owned()),
-            kind: Some(kind),
-            status: Some("pending"),
-            ..Tool::default()
-        };
-        Some(EventDraft { native: Some(frame.clone()), ..tool.draft(true, false) })
+        let (title, kind) = (Some(title.to_owned()), Some(kind));
+        let tool = ToolUpdate { title, kind, status: Some("pending"), ..ToolUpdate::new(id) };
+        Some(tool.draft(true, false, Some(frame)))
     }
 }
 
@@ -666,7 +604,7 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
             let place = place.or(url).map(|place| format!(": {place}")).unwrap_or_default();
             format!("[{}{place}]", input.r#type)
         });
-        drafts.push(message_chunk(Kind::UserMessageChunk, id, &words));
+        drafts.push(updates::chunk(Kind::UserMessageChunk, Some(id), &words, None));
     }
     drafts
 }

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{EventDraft, McpServer, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
+use super::super::{EventDraft, McpServer, OpenedAs, Outbox, RunEnd, RuntimeError, RuntimeEvent};
 use super::{
-    Codex, DOUBTS_MAX, End, OTHER, OpenRequest, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE,
-    error_event, items, mark,
+    Codex, DOUBTS_MAX, End, OTHER, OpenRequest, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, items,
+    mark,
 };
 use plexus_protocol::{NativeId, RunStatus, Ticket};
 
@@ -168,15 +168,15 @@ impl Codex {
         };
         let mut drafts = Vec::new();
         if let Some(name) = head.name() {
-            drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
+            drafts.push(EventDraft::title(Some(name), Some(frame)));
         }
         if !continues && known && !turns.is_empty() {
             let message = "messages of this conversation from the time when no gateway was connected to Codex are \
                 not shown: how much was reported before is unknown";
-            drafts.push(error_event("gap", message, None));
+            drafts.push(EventDraft::error("gap", message, None));
         } else if !continues && more {
             let message = format!("older turns of this conversation are not shown: only the last {TURNS_MAX} are");
-            drafts.push(error_event("gap", &message, None));
+            drafts.push(EventDraft::error("gap", &message, None));
         }
         let mut running = None;
         for turn in turns.iter().filter(|_| !continues) {
@@ -191,7 +191,7 @@ impl Codex {
             drafts.extend(report_turn(&mut thread, turn, true, None));
             thread.items.next_turn();
             if let (RunStatus::Error, Some(message)) = (end.status, end.message) {
-                drafts.push(error_event("turn_failed", &message, None));
+                drafts.push(EventDraft::error("turn_failed", &message, None));
             }
         }
         let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
@@ -248,7 +248,7 @@ impl Codex {
         let known = turns.iter().any(|turn| thread.knows(&turn.id));
         if more && !known && !thread.reported_turns.is_empty() {
             let message = "more happened while the gateway was not connected than Codex reports: some of it is missing";
-            self.event(native, error_event("gap", message, None), out);
+            self.event(native, EventDraft::error("gap", message, None), out);
         } else if let removed_turns @ [_, ..] = removed_turns(thread, turns).as_slice() {
             thread.reported_turns.retain(|turn| !removed_turns.contains(turn));
             let removed_turns = removed_turns.len();
@@ -256,7 +256,7 @@ impl Codex {
                 "the conversation was rolled back while the gateway was not connected: Codex no longer knows the \
                  last {removed_turns} of the turns shown above"
             );
-            self.event(native, error_event("taken_back", &message, None), out);
+            self.event(native, EventDraft::error("taken_back", &message, None), out);
         }
         for turn in turns {
             self.apply_missed_turn(native, turn, out);
@@ -323,7 +323,7 @@ impl Codex {
                 let _ = report_turn(thread, turn, end.is_some(), mine.as_deref());
                 let message = "more happened in this turn than could be kept: what Codex did while the gateway was \
                     not connected is missing";
-                vec![error_event("gap", message, None)]
+                vec![EventDraft::error("gap", message, None)]
             }
             false => report_turn(thread, turn, end.is_some(), mine.as_deref()),
         };
@@ -358,7 +358,7 @@ impl Codex {
             None => {
                 if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
                     let message = "the connection to Codex was lost before it accepted the prompt".to_owned();
-                    let end = super::failed(message, None);
+                    let end = RunEnd::failed(message);
                     out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end });
                 }
             }
@@ -376,7 +376,7 @@ impl Codex {
     /// Handles a thread that could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
         let message = format!("Codex could not reopen this conversation: {}", fault.words());
-        self.event(native, error_event("not_resumed", &message, Some(frame)), out);
+        self.event(native, EventDraft::error("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =
             self.state.asks.iter().filter(|(_, ask)| ask.native == *native).map(|(key, _)| key.clone()).collect();

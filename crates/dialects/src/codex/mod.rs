@@ -47,7 +47,7 @@ use super::{
 };
 use ask::PendingRequest;
 use items::Items;
-use plexus_protocol::{Capabilities, Capability, Connect, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, Connect, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// The error code of a server that is overloaded: the request may be retried.
 const OVERLOADED: i64 = -32001;
@@ -299,16 +299,6 @@ impl From<End> for RunEnd {
     }
 }
 
-/// Makes an error event.
-fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
-    EventDraft { native: frame.cloned(), ..draft }
-}
-
-fn failed(message: String, frame: Option<&Bytes>) -> RunEnd {
-    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message), native: frame.cloned() }
-}
-
 /// Returns the mark of a prompt, by which it is recognized in the server's items.
 fn mark(ticket: u64) -> String {
     format!("plexus-{ticket}")
@@ -352,7 +342,9 @@ impl Dialect for Codex {
         match command {
             RuntimeCommand::Answer { key, decision } => self.answered(&key, &decision, out),
             RuntimeCommand::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
-            command if self.state.phase != Phase::Ready => not_ready(command, out),
+            command if self.state.phase != Phase::Ready => {
+                out.refuse(command, RuntimeError::new(INTERNAL, "Codex is not ready"));
+            }
             RuntimeCommand::Open {
                 ticket,
                 cwd,
@@ -480,27 +472,6 @@ impl Dialect for Codex {
     }
 }
 
-/// Reports the outcome of a command while the connection is not ready.
-fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
-    let fault = RuntimeError::new(INTERNAL, "Codex is not ready");
-    match command {
-        RuntimeCommand::Open { ticket, .. } => out.events.push(RuntimeEvent::NotOpened { ticket, error: fault }),
-        RuntimeCommand::Prompt { ticket, native, .. } => {
-            out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault.message, None) });
-        }
-        RuntimeCommand::Call { ticket, notify: false, .. } => {
-            out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
-        }
-        RuntimeCommand::Call { method, native, .. } => {
-            out.events.push(RuntimeEvent::Event {
-                native,
-                draft: error_event("not_ready", &format!("{method} was not sent"), None),
-            });
-        }
-        RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
-    }
-}
-
 impl Codex {
     fn request(&mut self, pending: Pending, method: &str, params: &impl Serialize, out: &mut Outbox) {
         let id = self.state.next;
@@ -609,7 +580,7 @@ impl Codex {
                 let thread = self.state.threads.get(&native);
                 if thread.and_then(|thread| thread.turn.as_ref()).is_some_and(|now| now.id.as_deref() == Some(&turn)) {
                     let message = format!("Codex did not stop the turn: {}", fault.words());
-                    self.event(&native, error_event("cancel_refused", &message, Some(frame)), out);
+                    self.event(&native, EventDraft::error("cancel_refused", &message, Some(frame)), out);
                 }
             }
             (Pending::Call { ticket, sort }, reply) => {

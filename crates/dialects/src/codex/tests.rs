@@ -10,7 +10,7 @@ use super::super::{
     DEPTH_MAX, Dialect, FolderClaim, OpenedAs, Outbox, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent,
 };
 use super::*;
-use plexus_protocol::{Choice, Decision, RequestType};
+use plexus_protocol::{Choice, Decision, Kind, RequestType};
 
 const HELLO: &str =
     r#"{"id":0,"result":{"userAgent":"plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)"}}"#;

@@ -12,7 +12,9 @@ impl Codex {
         };
         let input = match problem.map_or_else(|| items::input(content), Err) {
             Ok(input) => input,
-            Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
+            Err(problem) => {
+                return out.events.push(RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(problem) });
+            }
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
             // The session is named after the prompt.
@@ -102,7 +104,7 @@ impl Codex {
         out.events.push(RuntimeEvent::Ended {
             native: native.clone(),
             ticket: Ticket(ticket),
-            end: failed(fault.words(), Some(frame)),
+            end: RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.words()) },
         });
         if tell {
             out.events.push(RuntimeEvent::Began { native, by: OTHER.into() });

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::object;
-use super::super::{OpenedAs, Outbox, RuntimeError, RuntimeEvent};
-use super::items::titled;
+use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
 use super::{Codex, OpenRequest, Pending, Thread, ThreadHead, TurnHead, text};
 use plexus_protocol::{NativeId, Ticket};
 
@@ -87,7 +86,7 @@ impl Codex {
         let thread =
             Thread { unwritten: true, untitled: head.title().is_none(), mcp_servers: want.mcp_servers, ..thread };
         self.state.threads.insert(native.clone(), thread);
-        let drafts = head.name().map(|name| titled(Some(name))).into_iter().collect();
+        let drafts = head.name().map(|name| EventDraft::title(Some(name), None)).into_iter().collect();
         let opened =
             RuntimeEvent::Opened { ticket: Ticket(ticket), native: native.clone(), drafts, how: OpenedAs::Resumed };
         out.events.push(opened);
@@ -136,7 +135,7 @@ impl Codex {
         let title = head.title().filter(|_| thread.untitled);
         if title.is_some() {
             thread.untitled = false;
-            self.event(native, titled(title), out);
+            self.event(native, EventDraft::title(title, None), out);
         }
     }
 
@@ -177,7 +176,7 @@ impl Codex {
         let words = message.content.into_iter().find_map(|part| text(object::<Part<'_>>(part)?.text));
         if let Some(title) = words.as_deref().and_then(super::messages::first_line) {
             thread.untitled = false;
-            let draft = super::EventDraft { native: Some(frame.clone()), ..titled(Some(title)) };
+            let draft = EventDraft::title(Some(title), Some(frame));
             self.event(native, draft, out);
         }
     }

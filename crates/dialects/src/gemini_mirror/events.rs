@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
-use super::super::{AgentRequest, EventDraft, RequestKey, RequestSubject, ToolCallRef, subject};
+use super::super::updates::{self, ToolUpdate, text_block};
+use super::super::{AgentRequest, EventDraft, RequestKey, RequestSubject, subject};
 use super::history::{Role, Turn};
 use plexus_protocol::{Choice, Kind, Offer, RequestType};
 
@@ -67,28 +68,13 @@ pub(super) struct Selection<'a> {
     pub(super) selection: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Chunk<'a> {
-    #[serde(rename = "sessionUpdate")]
-    update: &'static str,
-    content: TextBlock<'a>,
-}
-
-#[derive(Serialize)]
-struct TextBlock<'a> {
-    #[serde(rename = "type")]
-    sort: &'static str,
-    text: &'a str,
-}
-
 /// Makes the event for a live message chunk.
 pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft {
     let kind = match role {
         Role::User => Kind::UserMessageChunk,
         Role::Model => Kind::AgentMessageChunk,
     };
-    let body = Chunk { update: kind.as_str(), content: TextBlock { sort: "text", text } };
-    EventDraft { native: frame.cloned(), ..EventDraft::new(kind, &body) }
+    updates::chunk(kind, None, text, frame)
 }
 
 /// Makes the event for a message of the history.
@@ -96,62 +82,28 @@ pub(super) fn past(turn: &Turn) -> EventDraft {
     chunk(turn.role, &turn.text, None)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    session_update: &'static str,
-    tool_call_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<[Block<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct Block<'a> {
-    #[serde(rename = "type")]
-    sort: &'static str,
-    content: TextBlock<'a>,
-}
-
 /// Makes the event for `tool_call`.
 pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
-    let body = Tool {
-        session_update: "tool_call",
-        tool_call_id: &call.id,
-        title: Some(&call.name),
+    let update = ToolUpdate {
+        title: Some(call.name.clone()),
         kind: Some(sort_of(&call.name)),
-        status: "in_progress",
-        content: None,
+        status: Some("in_progress"),
         raw_input: call.args.map(jsonrpc::owned),
-        raw_output: None,
+        ..ToolUpdate::new(&call.id)
     };
-    let tool = Some(ToolCallRef::new(call.id.clone(), false));
-    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
+    update.draft(true, false, Some(frame))
 }
 
 /// Makes the event for `tool_output`: the mirror does not report failures.
 pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft {
     let text = output.output.map(|raw| string(raw).map_or_else(|| pretty(raw.get()), Cow::into_owned));
-    let body = Tool {
-        session_update: "tool_call_update",
-        tool_call_id: &output.id,
-        title: None,
-        kind: None,
-        status: "completed",
-        content: text.as_deref().map(|text| [Block { sort: "content", content: TextBlock { sort: "text", text } }]),
-        raw_input: None,
+    let update = ToolUpdate {
+        status: Some("completed"),
+        content: text.map(|text| vec![text_block(&text)]),
         raw_output: output.output.map(jsonrpc::owned),
+        ..ToolUpdate::new(&output.id)
     };
-    let tool = Some(ToolCallRef::new(output.id.clone(), true));
-    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
+    update.draft(false, true, Some(frame))
 }
 
 /// Makes the event for `hook`, unchanged.

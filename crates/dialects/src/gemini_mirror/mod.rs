@@ -19,7 +19,7 @@ use super::{
     AnsweredElsewhere, Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey,
     ResumeTarget, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
-use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 mod events;
 mod frames;
@@ -257,20 +257,12 @@ fn event(draft: EventDraft, out: &mut Outbox) {
 }
 
 fn emit_error(code: &str, message: &str, out: &mut Outbox) {
-    event(EventDraft::new(Kind::Error, &ErrorBody::new(code, message)), out);
-}
-
-fn failed(message: String) -> RunEnd {
-    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message), native: None }
+    event(EventDraft::error(code, message, None), out);
 }
 
 fn completed(message: Option<&str>, frame: Option<&Bytes>) -> RunEnd {
-    RunEnd {
-        status: RunStatus::Completed,
-        stop_reason: frame.map(|_| "idle".into()),
-        message: message.map(ToOwned::to_owned),
-        native: frame.cloned(),
-    }
+    let stop_reason = frame.map(|_| "idle".into());
+    RunEnd { stop_reason, native: frame.cloned(), ..RunEnd::new(RunStatus::Completed, message.map(str::to_owned)) }
 }
 
 impl Mirror {
@@ -449,7 +441,9 @@ impl Mirror {
         };
         let text = match refused.map_or_else(|| prompt_text(content, "the Gemini UI"), Err) {
             Ok(text) => text,
-            Err(why) => return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
+            Err(why) => {
+                return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: RunEnd::failed(why) });
+            }
         };
         self.doubt = None;
         self.run = Some(Run::Ours { ticket, text, post: Post::Again { tries: 0 }, shown: false });
@@ -488,7 +482,7 @@ impl Mirror {
         };
         // If the message is shown nevertheless, the run continues to its end.
         if !*shown {
-            self.over(&failed(why), out);
+            self.over(&RunEnd::failed(why), out);
         }
     }
 
@@ -496,7 +490,7 @@ impl Mirror {
         match &self.run {
             Some(Run::Ours { ticket: ours, post: Post::Again { .. }, .. }) if Some(*ours) == ticket => {
                 let message = Some("the UI had not accepted it yet".to_owned());
-                self.over(&RunEnd { status: RunStatus::Cancelled, stop_reason: None, message, native: None }, out);
+                self.over(&RunEnd::new(RunStatus::Cancelled, message), out);
             }
             Some(_) => {
                 let message = "the Gemini UI cannot be stopped from outside: press Esc in it; the run continues \
@@ -555,7 +549,7 @@ impl Mirror {
     /// Ends a run that was silent for long enough to count as ended.
     fn silent(&mut self, out: &mut Outbox) {
         let end = match &self.run {
-            Some(Run::Ours { shown: false, .. }) => failed("the UI accepted the message but did not show it".into()),
+            Some(Run::Ours { shown: false, .. }) => RunEnd::failed("the UI accepted the message but did not show it"),
             _ => {
                 completed(Some("considered ended: the UI sent nothing more, and did not report that it is idle"), None)
             }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::RequestSubject;
 use super::super::rig::{raw, spec};
 use super::*;
-use plexus_protocol::{Choice, RuntimeSpec};
+use plexus_protocol::{Choice, Kind, RuntimeSpec};
 
 struct Ui {
     dialect: Box<dyn Dialect>,

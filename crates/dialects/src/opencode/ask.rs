@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
 use super::super::{
-    AgentRequest, AnsweredElsewhere, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RequestSubject,
+    AgentRequest, AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RequestSubject,
     RuntimeEvent, held, subject,
 };
-use super::{OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
+use super::{OpenCode, Pending, SOON, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// The author of an answer if it is unknown whether there was one.
@@ -517,7 +517,7 @@ impl OpenCode {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key);
                 let draft =
-                    error_event("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
+                    EventDraft::error("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
                 let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
                 self.emit(&asked.native, event, out);
             }

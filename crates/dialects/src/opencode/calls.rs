@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
-use super::{OpenCode, Pending, error_event, escape, in_folder, refused};
+use super::{OpenCode, Pending, escape, in_folder, refused};
 use plexus_protocol::{Kind, NativeId, Ticket};
 
 /// OpenCode's route of a client's method: HTTP method, and the path after `/session/{id}/`. Only routes that return at
@@ -245,7 +245,7 @@ impl OpenCode {
         };
         match reply {
             Err(fault) if notify => {
-                let draft = error_event("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
+                let draft = EventDraft::call_refused(method, &fault);
                 match native {
                     Some(native) => {
                         self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out)

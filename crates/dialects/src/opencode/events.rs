@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use super::super::fault;
 use super::super::fnv::fnv;
 use super::super::jsonrpc::{object, owned, string};
+use super::super::updates::{ToolUpdate, chunk, content_chunk, text_block};
 use super::super::{EventDraft, ToolCallRef};
-use super::error_event;
 use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, tokens_told};
 
 /// Maximum number of stored parts of one session; above it those of complete messages are removed, and their updates ignored.
@@ -182,51 +182,6 @@ struct FileDiff {
     file: String,
     before: Option<String>,
     after: Option<String>,
-}
-
-/// An ACP chunk of text.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Chunk<'a, C> {
-    session_update: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<&'a str>,
-    content: C,
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    #[serde(rename = "type")]
-    sort: &'static str,
-    text: &'a str,
-}
-
-/// An ACP tool call, or an update of one.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    session_update: &'static str,
-    tool_call_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    content: Vec<serde_json::Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    locations: Vec<serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Box<RawValue>>,
-}
-
-/// Makes an event for a chunk of text.
-pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> EventDraft {
-    let content = Text { sort: "text", text };
-    let body = Chunk { session_update: kind.as_str(), message_id: message, content };
-    EventDraft { native: Some(native.clone()), ..EventDraft::new(kind, &body) }
 }
 
 /// Returns the FNV-1a checksum, continued from `sum`.
@@ -474,14 +429,13 @@ impl Telling {
             return None;
         }
         if let Some(text) = text {
-            return Some(chunk(Kind::UserMessageChunk, Some(&part.message), text, native));
+            return Some(chunk(Kind::UserMessageChunk, Some(&part.message), text, Some(native)));
         }
         let name = part.filename.as_deref().or(part.url.as_deref()).unwrap_or("file");
         // A data URL would be shown as unreadable text.
         let uri = part.url.as_deref().filter(|url| !url.starts_with("data:")).unwrap_or(name);
         let content = serde_json::json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": part.mime });
-        let body = Chunk { session_update: "user_message_chunk", message_id: Some(part.message.as_str()), content };
-        Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UserMessageChunk, &body) })
+        Some(content_chunk(Kind::UserMessageChunk, Some(&part.message), content, Some(native)))
     }
 
     /// Handles a delta of text.
@@ -506,7 +460,7 @@ impl Telling {
         part.reported_len += delta.len();
         part.sum = checksum(part.sum, delta);
         let kind = if part.thought { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk };
-        drafts.push(chunk(kind, Some(message), delta, native));
+        drafts.push(chunk(kind, Some(message), delta, Some(native)));
     }
 
     /// Handles a part in its present state. `context` is the model's context size.
@@ -583,13 +537,13 @@ impl Telling {
             let rest = &text[known.reported_len..];
             if !rest.is_empty() {
                 (known.reported_len, known.sum) = (text.len(), checksum(known.sum, rest));
-                drafts.push(chunk(kind, Some(&part.message), rest, native));
+                drafts.push(chunk(kind, Some(&part.message), rest, Some(native)));
             }
         } else if over && !cut {
             (known.reported_len, known.sum) = (text.len(), checksum(0, text));
             drafts
                 .push(gap("OpenCode changed an earlier message: the message follows completely, as it is now", native));
-            drafts.push(chunk(kind, Some(&part.message), text, native));
+            drafts.push(chunk(kind, Some(&part.message), text, Some(native)));
         }
         known.over = over;
     }
@@ -640,33 +594,28 @@ impl Telling {
                 }));
             }
         } else if let Some(diff) = metadata.as_ref().and_then(|metadata| metadata.diff.as_deref()) {
-            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": diff } }));
+            content.push(text_block(diff));
         }
         let input = state.input.filter(|input| input.get() != "{}");
         if let (true, Some((path, text))) = (over && content.is_empty(), input.and_then(|input| written(name, input))) {
             content.push(serde_json::json!({ "type": "diff", "path": path, "oldText": null, "newText": text }));
         }
         if let Some(text) = state.output.as_ref().or(state.error.as_ref()).or(output.as_ref()) {
-            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } }));
+            content.push(text_block(text));
         }
-        let update = Tool {
-            session_update: if first { "tool_call" } else { "tool_call_update" },
-            tool_call_id: id,
-            title: state.title.as_deref().filter(|title| !title.is_empty()).or(first.then_some(name)),
+        let update = ToolUpdate {
+            title: state.title.filter(|title| !title.is_empty()).or_else(|| first.then(|| name.to_owned())),
             kind: first.then(|| sort_of(name)),
-            status,
-            content,
-            locations: input.and_then(path_in).map(|path| serde_json::json!({ "path": path })).into_iter().collect(),
+            status: Some(status),
+            content: Some(content).filter(|content| !content.is_empty()),
+            locations: input.and_then(path_in).map(|path| vec![serde_json::json!({ "path": path })]),
             raw_input: input.map(owned),
             raw_output: over.then(|| owned(raw)),
+            ..ToolUpdate::new(id)
         };
-        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef {
-            id: id.to_owned(),
-            over,
-            own: own_call(name, state.input.filter(|_| status == "in_progress")),
-        });
-        drafts.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
+        let own = own_call(name, state.input.filter(|_| status == "in_progress"));
+        let tool = Some(ToolCallRef { own, ..ToolCallRef::new(id, over) });
+        drafts.push(EventDraft { tool, ..update.draft(first, over, Some(native)) });
     }
 }
 
@@ -678,7 +627,7 @@ fn own_call(name: &str, input: Option<&RawValue>) -> Option<CallDigest> {
 
 /// Makes an event that reports a gap.
 pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
-    error_event("gap", what, Some(native.clone()))
+    EventDraft::error("gap", what, Some(native))
 }
 
 /// Returns ACP's kind of an OpenCode tool.

@@ -44,13 +44,13 @@ use super::fault;
 use super::held::HeldRequests;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{
-    Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
+    Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, RequestKey, RuntimeCommand, RuntimeError,
     RuntimeEvent,
 };
 use ask::PendingRequest;
 use calls::Models;
 use events::Telling;
-use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The error message for a server of the next generation, which has none of the routes used here.
 const SUCCESSOR: &str =
@@ -535,10 +535,12 @@ impl Dialect for OpenCode {
             RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
         };
         let ready = self.connected && self.phase == Phase::Ready;
-        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
-            RuntimeCommand::Open { ticket, .. } if !ready => {
-                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            RuntimeCommand::Call { notify: true, .. } if !ready => {}
+            command @ (RuntimeCommand::Open { .. } | RuntimeCommand::Prompt { .. } | RuntimeCommand::Call { .. })
+                if !ready =>
+            {
+                out.refuse(command, RuntimeError::new(INTERNAL, "OpenCode is not connected"));
             }
             RuntimeCommand::Open { ticket, cwd, resume: None, mcp_servers } => {
                 let server = tools::own(mcp_servers);
@@ -549,10 +551,6 @@ impl Dialect for OpenCode {
             RuntimeCommand::Open { ticket, cwd, resume: Some(resume), mcp_servers } => {
                 self.resume(ticket, &cwd, resume, tools::own(mcp_servers), out);
             }
-            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
-                let end = failed(fault().message);
-                out.events.push(RuntimeEvent::Ended { native, ticket, end });
-            }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
@@ -561,10 +559,6 @@ impl Dialect for OpenCode {
                 }
             }
             RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
-            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
-                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
-            }
-            RuntimeCommand::Call { .. } if !ready => {}
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
             }
@@ -671,7 +665,7 @@ impl Dialect for OpenCode {
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
             Pending::Abort { native } => {
                 if let Err(why) = done(&reply) {
-                    let draft = error_event("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+                    let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
                     self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
                 }
                 out.wake_after = Some(SOON);
@@ -708,17 +702,6 @@ impl Dialect for OpenCode {
     fn prompts(&self) -> Vec<Ticket> {
         self.sessions.values().filter_map(|session| Some(session.prompt.as_ref()?.ticket)).collect()
     }
-}
-
-/// Makes an error event.
-fn error_event(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
-    EventDraft { native: frame, ..draft }
-}
-
-/// Makes the end of a run that failed.
-fn failed(message: impl Into<String>) -> RunEnd {
-    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.into()), native: None }
 }
 
 /// Escapes text for a segment of a path or a query.

@@ -12,14 +12,14 @@ use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
     Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, ServerPlace, Session, SessionInfo, Stage,
-    Status, UNBEGUN_MAX, done, error_event, escape, failed, in_folder,
+    Status, UNBEGUN_MAX, done, escape, in_folder,
 };
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
 
 impl OpenCode {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
-            let end = failed("OpenCode has no such session open");
+            let end = RunEnd::failed("OpenCode has no such session open");
             return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (parts, text) = calls::parts(content);
@@ -345,7 +345,7 @@ impl OpenCode {
         if session.prompt.is_some() || session.began || session.busy {
             session.error = Some(words);
         } else {
-            let draft = error_event("session_error", &words, Some(frame.clone()));
+            let draft = EventDraft::error("session_error", &words, Some(frame));
             self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
@@ -370,8 +370,7 @@ impl OpenCode {
         }
         if info.title.is_some() && info.title != session.title {
             session.title.clone_from(&info.title);
-            let draft =
-                info.title.as_deref().map(titled).map(|draft| EventDraft { native: Some(frame.clone()), ..draft });
+            let draft = info.title.clone().map(|title| EventDraft::title(Some(title), Some(frame)));
             if let Some(draft) = draft {
                 self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
@@ -401,7 +400,7 @@ impl OpenCode {
         }
         if session.telling.remove(message) && !makes_revert_final {
             let what = "one of the messages shown above was removed in OpenCode";
-            self.emit_all(native, vec![error_event("taken_back", what, Some(frame.clone()))], out);
+            self.emit_all(native, vec![EventDraft::error("taken_back", what, Some(frame))], out);
         }
     }
 
@@ -411,7 +410,7 @@ impl OpenCode {
         if session.prompt.is_some() || session.began {
             self.end(native, Some(frame), out);
         }
-        let draft = error_event("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
+        let draft = EventDraft::error("session_deleted", "this session was deleted in OpenCode", Some(frame));
         self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         if self.sessions.get(native).is_some_and(|session| !matches!(session.stage, Stage::Opening { .. })) {
             self.sessions.remove(native);
@@ -498,14 +497,14 @@ impl Session {
         self.reverted = now;
         let Some(revert) = &self.reverted else {
             let what = "the messages reverted in OpenCode are part of the conversation again";
-            return undone.then(|| error_event("given_back", what, frame.cloned()));
+            return undone.then(|| EventDraft::error("given_back", what, frame));
         };
         let count = self.telling.since(&revert.message);
         let what = format!(
             "the conversation was reverted in OpenCode: the last {count} of the messages shown above are no longer \
              part of it, unless this is undone before the next prompt"
         );
-        (count > 0).then(|| error_event("taken_back", &what, frame.cloned()))
+        (count > 0).then(|| EventDraft::error("taken_back", &what, frame))
     }
 
     /// Records why a message failed; `works` is `true` if it is of the current run.
@@ -539,10 +538,4 @@ pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
         id: String,
     }
     read.info.and_then(object::<Id>).map(|info| info.id)
-}
-
-/// Makes an event for a session's title.
-pub(super) fn titled(title: &str) -> EventDraft {
-    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
-    EventDraft { title: Some(title.to_owned()), ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
 }

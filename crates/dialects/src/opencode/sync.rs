@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object, slice};
 use super::super::{
-    AnsweredElsewhere, EventDraft, HttpReply, McpServer, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeError,
-    RuntimeEvent,
+    AnsweredElsewhere, EventDraft, HttpReply, McpServer, OpenedAs, Outbox, RequestKey, ResumeTarget, RunEnd,
+    RuntimeError, RuntimeEvent,
 };
 use super::ask::{self, AnswerRoute};
 use super::events::{self, Info, PartIn, Telling};
-use super::stream::{is_ours, titled};
+use super::stream::is_ours;
 use super::{
     AGAIN, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
-    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, error_event, escape, failed, in_folder, reply_body,
+    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, escape, in_folder, reply_body,
 };
 use plexus_protocol::{NativeId, Ticket};
 
@@ -168,7 +168,7 @@ impl OpenCode {
         if !more.is_empty() && !self.greeted {
             let what =
                 format!("OpenCode has {}: the oldest will appear when they next do something", more.join(" and "));
-            out.events.push(RuntimeEvent::Event { native: None, draft: error_event("not_all", &what, None) });
+            out.events.push(RuntimeEvent::Event { native: None, draft: EventDraft::error("not_all", &what, None) });
         }
         self.on_sync_reply(out);
     }
@@ -506,14 +506,14 @@ impl OpenCode {
                         OpenCode are not shown: how much was reported before is unknown";
                     past.push(RuntimeEvent::Event {
                         native: Some(native.clone()),
-                        draft: error_event("gap", what, None),
+                        draft: EventDraft::error("gap", what, None),
                     });
                 }
                 if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
                     let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
                     past.push(RuntimeEvent::Event {
                         native: Some(native.clone()),
-                        draft: error_event("gap", &what, None),
+                        draft: EventDraft::error("gap", &what, None),
                     });
                 }
                 rest = self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
@@ -521,7 +521,10 @@ impl OpenCode {
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
                 let what = format!("the messages of this session could not be read: {why}");
-                past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
+                past.push(RuntimeEvent::Event {
+                    native: Some(native.clone()),
+                    draft: EventDraft::error("gap", &what, None),
+                });
                 if opening.is_none() && reply.is_err() {
                     self.sync_again(out);
                 }
@@ -531,7 +534,7 @@ impl OpenCode {
         if let Some((ticket, ..)) = opening {
             session.stage = Stage::Open;
             let mut drafts: Vec<EventDraft> = self.models.draft(session.model.as_ref()).into_iter().collect();
-            drafts.extend(session.title.as_deref().map(titled));
+            drafts.extend(session.title.clone().map(|title| EventDraft::title(Some(title), None)));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             if goes_on {
                 out.events.extend(before);
@@ -573,12 +576,12 @@ impl OpenCode {
         }
         if std::mem::take(&mut session.partial) {
             let what = "how much of the current messages was reported before is unknown: the rest of them is left out";
-            past.push(event(error_event("gap", what, None)));
+            past.push(event(EventDraft::error("gap", what, None)));
         }
         // A prompt that is not among them never arrived: later work does not belong to it.
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         if let Some(ticket) = session.lost_prompt(&read, skip).filter(|_| !waits) {
-            let end = failed("the connection was lost before OpenCode accepted the prompt");
+            let end = RunEnd::failed("the connection was lost before OpenCode accepted the prompt");
             past.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
             (session.prompt, session.cancelled) = (None, false);
         }
@@ -755,14 +758,14 @@ impl Session {
         let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
         if !overlaps && read.len() >= MESSAGES_READ {
             let what = "more was said while the gateway was not connected than can be read: some of it is missing";
-            return Some(error_event("gap", what, None));
+            return Some(EventDraft::error("gap", what, None));
         }
         (gone > known).then(|| {
             let what = format!(
                 "the conversation was reverted while the gateway was not connected: OpenCode no longer has the last \
                  {gone} of the messages shown above"
             );
-            error_event("taken_back", &what, None)
+            EventDraft::error("taken_back", &what, None)
         })
     }
 

@@ -19,10 +19,10 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::link::{self, HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, LinkReply};
 use super::super::{
-    Dialect, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeError,
-    RuntimeEvent,
+    Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent,
 };
-use super::{OpenCode, ServerPlace, error_event, failed};
+use super::{OpenCode, ServerPlace};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The unit of all waits, and the interval of wake-ups while anything waits.
@@ -157,7 +157,7 @@ impl Dialect for OpenCodeTerminals {
                     self.step(&id, out, |server, out| server.command(command, out));
                 }
                 None => {
-                    let end = failed("its terminal is not open");
+                    let end = RunEnd::failed("its terminal is not open");
                     out.events.push(RuntimeEvent::Ended { native, ticket, end });
                 }
             },
@@ -358,7 +358,7 @@ impl OpenCodeTerminals {
             RuntimeEvent::Ready { .. } => terminal.ready = true,
             RuntimeEvent::Failed { message } => {
                 let message = format!("an OpenCode terminal cannot be shown: {message}");
-                let draft = error_event("terminal_failed", &message, None);
+                let draft = EventDraft::error("terminal_failed", &message, None);
                 out.events.push(RuntimeEvent::Event { native: None, draft });
             }
             RuntimeEvent::Checkpoint { native, state } => {

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::{HttpReply, McpServer, Outbox, RuntimeEvent};
-use super::{OpenCode, Pending, Stage, done, error_event, escape, in_folder, reply_body};
+use super::super::{EventDraft, HttpReply, McpServer, Outbox, RuntimeEvent};
+use super::{OpenCode, Pending, Stage, done, escape, in_folder, reply_body};
 use plexus_protocol::{NativeId, OWN_SERVER_PREFIX};
 
 /// Returns the server with the gateway's own tools. OpenCode gets no other one, because it would use it for all sessions.
@@ -117,7 +117,7 @@ impl OpenCode {
     }
 
     fn no_tools(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
-        let draft = error_event("no_tools", &format!("this session's agent cannot draw surfaces: {why}"), None);
+        let draft = EventDraft::error("no_tools", &format!("this session's agent cannot draw surfaces: {why}"), None);
         self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
     }
 }

@@ -21,12 +21,10 @@ use crate::terminals::call_tokens::CountedCalls;
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput};
-use crate::terminals::session::{
-    OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, run_end,
-};
+use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn};
 use crate::terminals::transcript_reader::TranscriptReader;
 use plexus_dialects::link::{HelperExit, HelperRole};
-use plexus_dialects::{AgentReview, EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
+use plexus_dialects::{AgentReview, EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
 /// The author of a turn without a prompt.
@@ -391,7 +389,7 @@ impl ClaudeTerminal {
                 Line::TurnEnd => self.end_turn(RunStatus::Completed, out),
                 Line::Title(title) => {
                     self.session.titled = true;
-                    out.event(drafts::title(title, Some(line)));
+                    out.event(EventDraft::title(Some(title), Some(line)));
                 }
                 Line::Spent { call, spending } => {
                     // Tokens from before the gateway saw the session do not count.
@@ -419,7 +417,7 @@ impl ClaudeTerminal {
         if origin == PromptOrigin::Person && !std::mem::replace(&mut self.session.titled, true) {
             // Like in Claude Code's own list of sessions, until it has a title.
             let title = drafts::shortened(drafts::first_line(text).trim());
-            out.event(drafts::title(title, Some(line)));
+            out.event(EventDraft::title(Some(title), Some(line)));
         }
     }
 
@@ -476,7 +474,7 @@ impl ClaudeTerminal {
         let Some(turn) = self.session.turn.take() else { return };
         self.resolve_all(|question| question.visible, None, out);
         let status = if failure.is_some() { RunStatus::Error } else { status };
-        SessionState::report_end(turn, run_end(status, failure), self.transcript.is_past(), out);
+        SessionState::report_end(turn, RunEnd::new(status, failure), self.transcript.is_past(), out);
     }
 
     // === hooks ===

@@ -22,11 +22,11 @@ use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent,
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput, at_terminal};
 use crate::terminals::session::{
-    OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt, run_end,
+    OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt,
 };
 use plexus_dialects::jsonrpc::{object, owned};
 use plexus_dialects::link::{HelperExit, HelperRole, tunnel_path};
-use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
+use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RunEnd};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, SpendReport, Ticket};
 
 /// The author of a turn without a prompt.
@@ -528,7 +528,7 @@ impl CopilotTerminal {
         let title = drafts::shortened(drafts::first_line(title).trim());
         if !title.is_empty() && self.title.as_ref() != Some(&title) {
             self.title = Some(title.clone());
-            out.event(drafts::title(title, None));
+            out.event(EventDraft::title(Some(title), None));
         }
     }
 
@@ -588,7 +588,7 @@ impl CopilotTerminal {
             (Some(_), false) => RunStatus::Error,
             (None, false) => status,
         };
-        SessionState::report_end(turn, run_end(status, failure), self.past, out);
+        SessionState::report_end(turn, RunEnd::new(status, failure), self.past, out);
     }
 
     // === prompts ===

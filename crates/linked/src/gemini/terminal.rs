@@ -20,13 +20,11 @@ use crate::terminals::call_tokens::CountedCalls;
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput};
-use crate::terminals::session::{
-    OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, run_end,
-};
+use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn};
 use crate::terminals::transcript_reader::TranscriptReader;
 use plexus_dialects::fnv::{FNV, fnv};
 use plexus_dialects::link::{HelperRole, terminal_path};
-use plexus_dialects::{EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
+use plexus_dialects::{EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc};
 use plexus_protocol::{CallDigest, Capability, Decision, Kind, NativeId, RunStatus, TerminalId, Ticket};
 
 /// The author of a turn without a prompt.
@@ -598,7 +596,7 @@ impl GeminiTerminal {
         self.resolve_all(out);
         let status = if cancelled { RunStatus::Cancelled } else { status };
         let status = if failure.is_some() && status == RunStatus::Completed { RunStatus::Error } else { status };
-        SessionState::report_end(turn, run_end(status, failure), self.transcript.is_past(), out);
+        SessionState::report_end(turn, RunEnd::new(status, failure), self.transcript.is_past(), out);
     }
 
     // === hooks ===
@@ -684,5 +682,5 @@ impl GeminiTerminal {
 }
 
 fn title_draft(title: &str, line: &Bytes) -> EventDraft {
-    drafts::title(drafts::shortened(title.trim()), Some(line))
+    EventDraft::title(Some(drafts::shortened(title.trim())), Some(line))
 }

@@ -19,13 +19,13 @@ use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent,
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput, at_terminal};
 use crate::terminals::session::{
-    OpenedSession, PendingWork, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt, run_end,
+    OpenedSession, PendingWork, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt,
 };
 use crate::terminals::tail::FileTail;
 use crate::terminals::transcript_reader::length;
 use plexus_dialects::jsonrpc::object;
 use plexus_dialects::link::{HelperExit, HelperRole, transcript_path, tunnel_path};
-use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
+use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RunEnd};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
 /// The author of a turn without a prompt.
@@ -659,7 +659,7 @@ impl QwenTerminal {
         self.end_turn(RunStatus::Cancelled, None, out);
         if !std::mem::replace(&mut self.session.titled, true) {
             let title = drafts::shortened(drafts::first_line(text).trim());
-            out.event(drafts::title(title, Some(line)));
+            out.event(EventDraft::title(Some(title), Some(line)));
         }
         if !self.is_gateway_prompt(text) {
             self.session.begin_turn(AT_TERMINAL, false, out);
@@ -697,7 +697,7 @@ impl QwenTerminal {
         let Some(turn) = self.session.turn.take() else { return };
         let status = if failure.is_some() { RunStatus::Error } else { status };
         let message = failure.or_else(|| message.map(str::to_owned));
-        SessionState::report_end(turn, run_end(status, message), false, out);
+        SessionState::report_end(turn, RunEnd::new(status, message), false, out);
         // The text that was typed into the turn is in the chat file.
         self.read_again = Some(true);
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::terminals::drafts;
 use crate::terminals::output::{PendingRequests, Purpose, SessionOutput};
-use crate::terminals::session::{OpenedSession, PendingWork, RestoredTerminal, SessionState, run_end};
+use crate::terminals::session::{OpenedSession, PendingWork, RestoredTerminal, SessionState};
 use plexus_dialects::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, line};
 use plexus_dialects::link::{HelperExit, HelperHello, HelperMessage, LinkFrame, LinkReply};
 use plexus_dialects::{
-    Dialect, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeError, RuntimeEvent,
+    Dialect, EventDraft, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent,
 };
-use plexus_protocol::{Capabilities, Capability, Decision, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, Decision, NativeId, RuntimeSpec, Ticket};
 
 /// The reason why a session ends with its terminal.
 pub(crate) const CLOSED: &str = "its terminal was closed";
@@ -370,7 +370,7 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
             }
         };
         if let Err(why) = started {
-            let end = run_end(RunStatus::Error, Some(why));
+            let end = RunEnd::failed(why);
             out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
         }
     }
@@ -379,7 +379,8 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         let id = self.terminal_of(&native);
         let cancelled = id.and_then(|id| self.step(&id, out, |terminal, out| terminal.cancel(ticket, out)));
         if cancelled != Some(true) && !A::CAPABILITIES.contains(&Capability::Cancel) {
-            let draft = drafts::error("cannot_cancel", "a turn in a terminal is stopped there: press Esc in it");
+            let draft =
+                EventDraft::error("cannot_cancel", "a turn in a terminal is stopped there: press Esc in it", None);
             out.events.push(RuntimeEvent::Event { native: Some(native), draft });
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use plexus_dialects::jsonrpc::{Fields, object, string};
 use plexus_dialects::{EventDraft, ToolCallRef};
-use plexus_protocol::{ErrorBody, Kind};
+use plexus_protocol::Kind;
 
 /// Maximum length of the title of a tool call or a session, in characters.
 const TITLE_MAX: usize = 200;
@@ -22,17 +22,6 @@ pub(crate) fn chunk(kind: Kind, text: &str, message: Option<&str>, native: Optio
         body["messageId"] = id.into();
     }
     draft(kind, &body, native)
-}
-
-/// Makes an event for an error that the user sees.
-pub(crate) fn error(code: &str, message: &str) -> EventDraft {
-    EventDraft::new(Kind::Error, &ErrorBody::new(code, message))
-}
-
-/// Makes an event for a new title of the session.
-pub(crate) fn title(title: String, native: Option<&Bytes>) -> EventDraft {
-    let body = json!({ "sessionUpdate": Kind::SessionInfoUpdate.as_str(), "title": title });
-    EventDraft { title: Some(title), ..draft(Kind::SessionInfoUpdate, &body, native) }
 }
 
 /// Makes an event for the end of a tool call, with its output as blocks of text.

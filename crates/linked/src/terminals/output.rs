@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::terminals::drafts;
 use plexus_dialects::link::{HelperExit, LinkReply, process_path};
 use plexus_dialects::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpBase, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeEvent,
@@ -73,7 +72,7 @@ impl<R> SessionOutput<'_, R> {
 
     /// Reports an error that the user sees.
     pub(crate) fn error(&mut self, code: &str, message: &str) {
-        self.event(drafts::error(code, message));
+        self.event(EventDraft::error(code, message, None));
     }
 
     /// Reports agent output from which no event was made.

@@ -97,11 +97,6 @@ pub(crate) struct RestoredTerminal {
     pub(crate) process: (u32, u64),
 }
 
-/// Makes the end of a run, with the message for the user.
-pub(crate) fn run_end(status: RunStatus, message: Option<String>) -> RunEnd {
-    RunEnd { status, stop_reason: None, message, native: None }
-}
-
 impl SessionState {
     /// Returns the gateway's prompts that have not ended.
     pub(crate) fn prompts(&self) -> impl Iterator<Item = Ticket> {
@@ -193,7 +188,7 @@ impl SessionState {
     /// Ends the prompt that waits, if there is one.
     pub(crate) fn end_prompt<R>(&mut self, status: RunStatus, why: Option<&str>, out: &mut SessionOutput<'_, R>) {
         if let Some(prompt) = self.prompt.take() {
-            out.ended(prompt.ticket, run_end(status, why.map(str::to_owned)));
+            out.ended(prompt.ticket, RunEnd::new(status, why.map(str::to_owned)));
         }
     }
 }

@@ -13,12 +13,6 @@ pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
 }
 
-/// Makes the event for a changed title.
-pub(in crate::codex) fn titled(title: Option<String>) -> EventDraft {
-    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
-    EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
-}
-
 pub(super) fn plan(steps: &RawValue) -> EventDraft {
     #[derive(Deserialize)]
     struct Step {
@@ -196,19 +190,14 @@ impl Codex {
         let items = &mut thread.items;
         if let Some(changed) = params.changes {
             let (content, locations) = changes(changed);
-            let tool = Tool {
-                tool_call_id: id.clone(),
-                content: Some(content),
-                locations: Some(locations),
-                ..Tool::default()
-            };
-            let drafts = items.tool_update(&id, tool);
+            let (content, locations) = (Some(content), Some(locations));
+            let drafts = items.tool_update(ToolUpdate { content, locations, ..ToolUpdate::new(&id) });
             items.item(&id).edits = edits(changed);
             return Some(drafts);
         }
         if method == "item/mcpToolCall/progress" {
-            let content = text(params.message).map(|message| vec![block(&message)]);
-            return Some(items.tool_update(&id, Tool { tool_call_id: id.clone(), content, ..Tool::default() }));
+            let content = text(params.message).map(|message| vec![text_block(&message)]);
+            return Some(items.tool_update(ToolUpdate { content, ..ToolUpdate::new(id) }));
         }
         let Some(delta) = params.delta.and_then(string) else { return unreadable() };
         let index = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok()).unwrap_or_default();
@@ -234,7 +223,7 @@ impl Codex {
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
                 // Other ACP agents stream output in this form; the end has all of it.
                 let meta = serde_json::json!({ "terminal_output": { "terminal_id": id, "data": delta } });
-                items.tool_update(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
+                items.tool_update(ToolUpdate { meta: Some(meta), ..ToolUpdate::new(id) })
             }
             _ => return None,
         })
@@ -267,7 +256,7 @@ impl Codex {
         let warning = |code: &str| {
             let message = text(params.message).or_else(|| text(params.summary)).unwrap_or_else(|| code.to_owned());
             let details = text(params.details).map(|details| format!("\n{details}")).unwrap_or_default();
-            vec![error_event(code, &format!("{message}{details}"), None)]
+            vec![EventDraft::error(code, &format!("{message}{details}"), None)]
         };
         if let (Some(native), "thread/status/changed") = (native, method) {
             self.join_if_active(native, params.status, out);
@@ -284,7 +273,7 @@ impl Codex {
                 if let Some(thread) = native.and_then(|native| self.state.threads.get_mut(native)) {
                     thread.untitled = false;
                 }
-                vec![titled(text(params.thread_name))]
+                vec![EventDraft::title(text(params.thread_name), None)]
             }
             "thread/status/changed" => {
                 // The rest is reported by runs and requests.
@@ -292,7 +281,7 @@ impl Codex {
                 let thread = native.and_then(|native| self.state.threads.get(native));
                 let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
                 let message = "Codex reported an internal error in this conversation";
-                broken.then(|| error_event("system_error", message, None)).into_iter().collect()
+                broken.then(|| EventDraft::error("system_error", message, None)).into_iter().collect()
             }
             "warning" => warning("warning"),
             "guardianWarning" => warning("guardian_warning"),

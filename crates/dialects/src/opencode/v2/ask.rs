@@ -14,7 +14,7 @@ use super::super::super::{
     subject,
 };
 use super::super::ask::{self, AnswerRoute, EXPIRED, NOBODY, SPREAD};
-use super::super::{ANOTHER, SOON, error_event, escape, refused, reply_body};
+use super::super::{ANOTHER, SOON, escape, refused, reply_body};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
@@ -433,7 +433,8 @@ impl OpenCode2 {
                 self.asks.remove(key);
                 self.is_over(key.clone());
                 let what = format!("OpenCode did not accept the answer: {}", refused(reply));
-                out.events.push(RuntimeEvent::Event { native, draft: error_event("answer_not_taken", &what, None) });
+                out.events
+                    .push(RuntimeEvent::Event { native, draft: EventDraft::error("answer_not_taken", &what, None) });
             }
         }
     }

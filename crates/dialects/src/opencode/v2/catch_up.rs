@@ -1,5 +1,6 @@
 //! Reads a session's log after the last reported sequence number.
 
+use super::super::super::RunEnd;
 use super::*;
 
 /// The message at the end of a run whose prompt never reached OpenCode.
@@ -75,7 +76,7 @@ impl OpenCode2 {
         };
         if let Some((ticket, known, goes_on)) = opening {
             let mut drafts: Vec<EventDraft> = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
-            drafts.extend(session.title.as_deref().map(titled));
+            drafts.extend(session.title.clone().map(|title| EventDraft::title(Some(title), None)));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
             session.past = !goes_on;
@@ -90,8 +91,10 @@ impl OpenCode2 {
             }
             Err(why) => {
                 let what = format!("the events of this session from that time could not be read: {why}");
-                out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
+                out.events.push(RuntimeEvent::Event {
+                    native: Some(native.clone()),
+                    draft: EventDraft::error("gap", &what, None),
+                });
                 if let Some(session) = self.sessions.get_mut(native) {
                     session.progress.seq = None;
                 }
@@ -102,8 +105,10 @@ impl OpenCode2 {
             let what = "messages of this conversation from the time when no gateway was connected to OpenCode are \
                 not shown: how much was reported before is unknown";
             if session.progress.seq.is_some() {
-                out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", what, None) });
+                out.events.push(RuntimeEvent::Event {
+                    native: Some(native.clone()),
+                    draft: EventDraft::error("gap", what, None),
+                });
             }
             if session.busy {
                 session.progress.began = true;
@@ -146,7 +151,7 @@ impl OpenCode2 {
         let progress = &mut session.progress;
         (progress.cancelled, progress.withdrawn, progress.error, progress.finish) = (false, false, None, None);
         if let Some(Prompt { ticket, .. }) = progress.prompt.take() {
-            out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end: failed(NOT_ACCEPTED) });
+            out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end: RunEnd::failed(NOT_ACCEPTED) });
         }
     }
 

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::super::jsonrpc::{object, owned};
+use super::super::super::updates::{chunk, content_chunk, text_block};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
-use super::super::events::{checksum, chunk, gap, plan, sort_of, step_spending, stop_reason};
-use super::super::stream::titled;
-use super::super::{ANOTHER, SOON, error_event};
+use super::super::events::{checksum, gap, plan, sort_of, step_spending, stop_reason};
+use super::super::{ANOTHER, SOON};
 use super::{Frame, ModelRef, OpenCode2, Phase, Progress, QUEUE_BYTES, QUEUE_MAX, Stage, UNSURE, parse};
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport, Spending};
 
@@ -228,7 +228,6 @@ fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>
 
 /// Returns a tool's output in ACP's form.
 fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Value> {
-    let text = |text: String| serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } });
     let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let progress = items.into_iter().filter_map(|raw| {
         let item: ToolContent = object(raw)?;
@@ -237,7 +236,7 @@ fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Val
             _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
         }
     });
-    progress.chain(error).map(text).collect()
+    progress.chain(error).map(|text| text_block(&text)).collect()
 }
 
 impl Progress {
@@ -258,7 +257,7 @@ impl Progress {
             return first.then(|| gap(what, frame));
         }
         (part.reported_len, part.sum) = (part.reported_len + delta.len(), checksum(part.sum, delta));
-        Some(chunk(kind, Some(message), delta, frame))
+        Some(chunk(kind, Some(message), delta, Some(frame)))
     }
 
     /// Handles the end of a text: reports the unreported part.
@@ -268,11 +267,11 @@ impl Progress {
         // At the end of a text OpenCode may trim white space, but changes nothing else: then everything was reported.
         match follows {
             true if text.len() == part.reported_len => Vec::new(),
-            true => vec![chunk(kind, Some(message), &text[part.reported_len..], frame)],
+            true => vec![chunk(kind, Some(message), &text[part.reported_len..], Some(frame))],
             false if text.len() < part.reported_len => Vec::new(),
             false => vec![
                 gap("OpenCode changed an earlier message: the message follows completely, as it is now", frame),
-                chunk(kind, Some(message), text, frame),
+                chunk(kind, Some(message), text, Some(frame)),
             ],
         }
     }
@@ -306,13 +305,13 @@ const BOOKKEEPING: &[&str] = &[
 fn taken_back(frame: &Bytes) -> EventDraft {
     let what = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
         it was reverted to";
-    error_event("taken_back", what, Some(frame.clone()))
+    EventDraft::error("taken_back", what, Some(frame))
 }
 
 /// Makes an event for a conversation that was forked from another session.
 fn forked(parent: &str, frame: &Bytes) -> EventDraft {
     let what = format!("this conversation is a fork: the earlier messages are in the session {parent}");
-    error_event("gap", &what, Some(frame.clone()))
+    EventDraft::error("gap", &what, Some(frame))
 }
 
 /// Makes an event for a model that did not answer, so that OpenCode retries.
@@ -471,8 +470,8 @@ impl OpenCode2 {
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
-                let draft = session.title.as_deref().map(titled);
-                out.events.extend(draft.map(|draft| to_event(EventDraft { native: Some(frame.clone()), ..draft })));
+                let draft = session.title.clone().map(|title| EventDraft::title(Some(title), Some(frame)));
+                out.events.extend(draft.map(to_event));
             }
             "model.selected" => {
                 if let Some(model) = data.model.and_then(object::<ModelRef>) {
@@ -528,17 +527,11 @@ impl OpenCode2 {
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
-            out.events.push(to_event(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
+            out.events.push(to_event(chunk(Kind::UserMessageChunk, Some(id), &text, Some(frame))));
         }
         for name in waiting.files {
-            let body = serde_json::json!({
-                "sessionUpdate": "user_message_chunk", "messageId": id,
-                "content": { "type": "resource_link", "uri": name, "name": name },
-            });
-            out.events.push(to_event(EventDraft {
-                native: Some(frame.clone()),
-                ..EventDraft::new(Kind::UserMessageChunk, &body)
-            }));
+            let link = serde_json::json!({ "type": "resource_link", "uri": name, "name": name });
+            out.events.push(to_event(content_chunk(Kind::UserMessageChunk, Some(id), link, Some(frame))));
         }
     }
 
@@ -593,7 +586,7 @@ impl OpenCode2 {
             self.end(native, Some(frame), End::Failed(Some(what.into())), out);
         }
         self.take_back_all(native, out);
-        let draft = error_event("session_deleted", what, Some(frame.clone()));
+        let draft = EventDraft::error("session_deleted", what, Some(frame));
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.sessions.remove(native);
     }

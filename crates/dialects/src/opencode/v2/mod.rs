@@ -33,8 +33,7 @@ use super::super::{
 };
 use super::calls::{self, Models};
 use super::events::hash;
-use super::stream::titled;
-use super::{AGAIN, ANOTHER, SOON, ask::CarriedAsks, ask::fetch, done, error_event, escape, failed, reply_body};
+use super::{AGAIN, ANOTHER, SOON, ask::CarriedAsks, ask::fetch, done, escape, reply_body};
 use ask::Asked;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
@@ -327,19 +326,18 @@ impl Dialect for OpenCode2 {
             RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
         };
         let ready = self.connected && self.phase == Phase::Ready;
-        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
         match command {
-            RuntimeCommand::Open { ticket, .. } if !ready => {
-                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            RuntimeCommand::Call { notify: true, .. } if !ready => {}
+            command @ (RuntimeCommand::Open { .. } | RuntimeCommand::Prompt { .. } | RuntimeCommand::Call { .. })
+                if !ready =>
+            {
+                out.refuse(command, RuntimeError::new(INTERNAL, "OpenCode is not connected"));
             }
             RuntimeCommand::Open { ticket, cwd, resume: None, .. } => {
                 let body = serde_json::json!({ "location": { "directory": cwd } });
                 self.send(Pending::Create { ticket, cwd }, "POST", "/api/session".into(), Some(&body), out);
             }
             RuntimeCommand::Open { ticket, cwd, resume: Some(resume), .. } => self.resume(ticket, cwd, resume, out),
-            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
-                out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
-            }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
@@ -348,17 +346,9 @@ impl Dialect for OpenCode2 {
                 }
             }
             RuntimeCommand::Answer { key, decision } => self.answer(&key, decision, out),
-            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
-                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
-            }
-            RuntimeCommand::Call { .. } if !ready => {}
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
-                    let draft = error_event("call_refused", &format!("{method} was not sent: {}", error.words()), None);
-                    match notify {
-                        true => out.events.push(RuntimeEvent::Event { native, draft }),
-                        false => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
-                    }
+                    out.refuse_call(ticket, native, &method, notify, error);
                 }
             }
         }

@@ -1,11 +1,12 @@
 //! Sends and cancels prompts.
 
+use super::super::super::RunEnd;
 use super::*;
 
 impl OpenCode2 {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
-            let end = failed("OpenCode has no such session open");
+            let end = RunEnd::failed("OpenCode has no such session open");
             return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
@@ -64,7 +65,7 @@ impl OpenCode2 {
 
     pub(super) fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if let Err(why) = done(reply) {
-            let draft = error_event("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+            let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
             return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };
