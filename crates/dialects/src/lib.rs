@@ -153,6 +153,15 @@ pub enum SessionLimit {
     Many,
 }
 
+/// The phase of a connection.
+#[derive(Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+enum Phase {
+    #[default]
+    Hello,
+    Ready,
+    Failed,
+}
+
 /// The output of a step: events for the gateway, frames for the runtime, a requested wake-up.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -185,6 +194,17 @@ impl Outbox {
             // No session, so no run to stop and no request to answer.
             RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => return,
         });
+    }
+
+    /// The sessions with events since `from`, and `more`: each once.
+    fn sessions_since(&self, from: usize, more: Option<NativeId>) -> Vec<NativeId> {
+        let mut sessions: Vec<NativeId> = more.into_iter().collect();
+        for native in self.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+            if !sessions.contains(native) {
+                sessions.push(native.clone());
+            }
+        }
+        sessions
     }
 
     /// Refuses a call of a client: in its reply, or in an event if it is a notification.

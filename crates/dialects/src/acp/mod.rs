@@ -55,8 +55,8 @@ use serde_json::value::RawValue;
 use super::held::HeldQuestions;
 use super::jsonrpc::{self, BorrowedText, INTERNAL, RpcMessage, object, string};
 use super::{
-    ClientToolError, ClientToolResult, Dialect, EventDraft, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand,
-    RuntimeError, RuntimeEvent, ToolCallRef,
+    ClientToolError, ClientToolResult, Dialect, EventDraft, McpServer, Outbox, Phase, RequestKey, RunEnd,
+    RuntimeCommand, RuntimeError, RuntimeEvent, ToolCallRef,
 };
 use ask::PendingRequest;
 use client_tools::ClientToolJob;
@@ -110,13 +110,6 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
 
 /// The code of ACP for an agent that requires `authenticate` first.
 const AUTH_REQUIRED: i64 = -32000;
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Phase {
-    Hello,
-    Ready,
-    Failed,
-}
 
 /// The purpose of a request of the gateway.
 #[derive(Serialize, Deserialize)]

@@ -41,7 +41,7 @@ use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, RpcMessage, object, string};
 use super::{
-    Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
+    Dialect, EventDraft, Outbox, Phase, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
 use ask::PendingRequest;
 use events::RunContext;
@@ -107,13 +107,6 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         replay: None,
         armed: false,
     })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Phase {
-    Hello,
-    Ready,
-    Failed,
 }
 
 /// The purpose of a pending request. Tickets of sessions and calls are valid for one gateway process: the next one ignores them.

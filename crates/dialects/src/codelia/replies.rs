@@ -1,5 +1,6 @@
 //! Handles the runtime's replies to the gateway's requests.
 
+use super::super::Phase;
 use super::*;
 
 impl Codelia {

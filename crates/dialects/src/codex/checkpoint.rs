@@ -37,13 +37,7 @@ impl Codex {
             // A program of the gateway's own outlives it together with this state.
             return;
         }
-        let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
-            if !touched.contains(native) {
-                touched.push(native.clone());
-            }
-        }
-        for native in touched {
+        for native in out.sessions_since(from, more) {
             if let Some(thread) = self.state.threads.get(&native) {
                 let state = self.checkpoint(&native, thread);
                 out.events.push(RuntimeEvent::Checkpoint { native, state });

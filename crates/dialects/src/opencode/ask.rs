@@ -1,10 +1,10 @@
 //! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers. One file: the question
 //! decides the meaning of an answer.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
@@ -15,12 +15,14 @@ use super::super::{
 use super::{OpenCode, Pending, SOON, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
+/// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
+const CLOSED_MAX: usize = 4096;
 /// The author of an answer if it is unknown whether there was one.
 pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
 /// Number of waits for the stream to report who answered first. Two, since the first one may already be running.
-const WAITS: u8 = 2;
+pub(super) const WAITS: u8 = 2;
 /// The reason that is sent if there was no decision.
-pub(super) const EXPIRED: &str = "expired, not a user decision";
+const EXPIRED: &str = "expired, not a user decision";
 
 /// The route of an answer to a permission, of which OpenCode has had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +64,37 @@ pub(super) enum RequestKind {
 #[derive(Clone)]
 pub(super) enum PendingAnswer {
     /// The answer to a permission.
-    Permission { reply: &'static str, message: Option<String> },
+    Permission(PermissionReply),
     /// The answer to one question.
     Picked(Vec<String>),
     /// The rejection of a question.
     Rejected,
+}
+
+/// An answer to a permission.
+#[derive(Clone, Serialize)]
+pub(super) struct PermissionReply {
+    pub(super) reply: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl PermissionReply {
+    pub(super) fn new(decision: &Decision) -> Self {
+        match decision {
+            Decision::Option { id, .. } if id == "once" => Self { reply: "once", message: None },
+            Decision::Option { id, .. } if id == "always" => Self { reply: "always", message: None },
+            Decision::Option { reason, .. } => Self { reply: "reject", message: reason.clone() },
+            // After a rejection with a reason the agent continues; without one its turn ends.
+            Decision::Expired => Self { reply: "reject", message: Some(EXPIRED.to_owned()) },
+            _ => Self { reply: "reject", message: None },
+        }
+    }
+
+    /// Returns the answer if OpenCode may also apply it to other questions of the session.
+    pub(super) fn spread(&self) -> Option<&'static str> {
+        Some(self.reply).filter(|reply| *reply != "once")
+    }
 }
 
 #[derive(Deserialize)]
@@ -292,11 +320,54 @@ impl CarriedAsks {
     }
 }
 
+/// Closed questions, which are not asked again.
+#[derive(Default)]
+pub(super) struct ClosedRequests {
+    keys: HashSet<RequestKey>,
+    order: VecDeque<RequestKey>,
+}
+
+impl ClosedRequests {
+    pub(super) fn contains(&self, key: &RequestKey) -> bool {
+        self.keys.contains(key)
+    }
+
+    pub(super) fn insert(&mut self, key: RequestKey) {
+        if self.keys.insert(key.clone()) {
+            self.order.push_back(key);
+        }
+        while self.order.len() > CLOSED_MAX {
+            if let Some(old) = self.order.pop_front() {
+                self.keys.remove(&old);
+            }
+        }
+    }
+}
+
+/// Counts a wait for the stream to report who answered first. Returns the questions whose waits are over.
+pub(super) fn count_waits<'a>(
+    lost: impl Iterator<Item = (&'a RequestKey, &'a mut Option<u8>)>,
+    out: &mut Outbox,
+) -> Vec<RequestKey> {
+    let mut late = Vec::new();
+    for (key, waits) in lost {
+        match waits {
+            Some(waits @ 2..) => {
+                *waits -= 1;
+                out.wake_after = Some(SOON);
+            }
+            Some(_) => late.push(key.clone()),
+            None => {}
+        }
+    }
+    late
+}
+
 impl OpenCode {
     /// Shows questions to the user, unless they were shown already.
     pub(super) fn ask(&mut self, read: ParsedRequests, out: &mut Outbox) {
         for (ask, what) in read.asks {
-            if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
+            if self.asks.contains_key(&ask.key) || self.closed.contains(&ask.key) {
                 continue;
             }
             if let Some(early) = self.sessions.get_mut(&read.native).and_then(|session| session.carried.found(&ask.key))
@@ -348,27 +419,15 @@ impl OpenCode {
             return;
         }
         let answer = match (&asked.what, decision) {
-            (RequestKind::Permission(_), Decision::Option { id, reason, .. }) => {
-                let reply = match id.as_str() {
-                    "once" => "once",
-                    "always" => "always",
-                    _ => "reject",
-                };
-                PendingAnswer::Permission { reply, message: reason.clone().filter(|_| reply == "reject") }
-            }
-            // After a rejection with a reason the agent continues; without one its turn ends.
-            (RequestKind::Permission(_), Decision::Expired) => {
-                PendingAnswer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
-            }
-            (RequestKind::Permission(_), _) => PendingAnswer::Permission { reply: "reject", message: None },
+            (RequestKind::Permission(_), _) => PendingAnswer::Permission(PermissionReply::new(decision)),
             (RequestKind::Question { .. }, Decision::Ids(ids)) if !ids.is_empty() => PendingAnswer::Picked(ids.clone()),
             (RequestKind::Question { .. }, Decision::Value(Some(text))) => PendingAnswer::Picked(vec![text.clone()]),
             (RequestKind::Question { .. }, _) => PendingAnswer::Rejected,
         };
-        if let (PendingAnswer::Permission { reply: spread @ ("always" | "reject"), .. }, Some(session)) =
-            (&answer, self.sessions.get_mut(&asked.native))
+        if let PendingAnswer::Permission(reply) = &answer
+            && let (Some(spread), Some(session)) = (reply.spread(), self.sessions.get_mut(&asked.native))
         {
-            session.spread = Some((*spread).to_owned());
+            session.spread = Some(spread);
             session.withdrawn |= matches!(decision, Decision::Withdrawn);
         }
         asked.answer = Some(answer);
@@ -385,17 +444,14 @@ impl OpenCode {
         let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
         let session = escape(native.as_str());
         let (path, body) = match (what.clone(), answer.clone()) {
-            (RequestKind::Permission(routes), PendingAnswer::Permission { reply, message }) => {
-                let id = escape(key.id());
-                let mut body = serde_json::json!({ "reply": reply });
-                if let Some(message) = message {
-                    body["message"] = message.into();
-                }
+            (RequestKind::Permission(routes), PendingAnswer::Permission(answer)) => {
+                let (id, body) = (escape(key.id()), serde_json::json!(answer));
                 match routes.get(route) {
                     Some(AnswerRoute::Reply) => (format!("/permission/{id}/reply"), body),
-                    Some(AnswerRoute::Session) => {
-                        (format!("/session/{session}/permissions/{id}"), serde_json::json!({ "response": reply }))
-                    }
+                    Some(AnswerRoute::Session) => (
+                        format!("/session/{session}/permissions/{id}"),
+                        serde_json::json!({ "response": answer.reply }),
+                    ),
                     Some(AnswerRoute::Api) => (format!("/api/session/{session}/permission/{id}/reply"), body),
                     None => return,
                 }
@@ -443,7 +499,7 @@ impl OpenCode {
                 let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.is_answered(key);
                 for key in self.group(key) {
                     let given = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_some());
-                    self.mark_over(key.clone());
+                    self.closed.insert(key.clone());
                     // One rejection answers the whole set.
                     if siblings && !given {
                         let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
@@ -474,7 +530,7 @@ impl OpenCode {
     /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
-        self.mark_over(key.clone());
+        self.closed.insert(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
         let event = match asked.answer {
@@ -491,18 +547,7 @@ impl OpenCode {
 
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
-        let mut over = Vec::new();
-        for (key, asked) in &mut self.asks {
-            match &mut asked.lost {
-                Some(waits @ 2..) => {
-                    *waits -= 1;
-                    out.wake_after = Some(SOON);
-                }
-                Some(_) => over.push(key.clone()),
-                None => {}
-            }
-        }
-        for key in over {
+        for key in count_waits(self.asks.iter_mut().map(|(key, asked)| (key, &mut asked.lost)), out) {
             self.answer_lost(&key, NOBODY, out);
         }
     }
@@ -515,7 +560,7 @@ impl OpenCode {
     fn not_taken(&mut self, key: &RequestKey, why: &str, out: &mut Outbox) {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
-                self.mark_over(key);
+                self.closed.insert(key);
                 let draft =
                     EventDraft::error("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
                 let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
@@ -540,7 +585,7 @@ impl OpenCode {
         );
         for key in keys {
             let Some(asked) = self.asks.get_mut(&key) else {
-                self.mark_over(key);
+                self.closed.insert(key);
                 continue;
             };
             if asked.answer.is_some() {
@@ -553,8 +598,8 @@ impl OpenCode {
             }
             let native = asked.native.clone();
             self.asks.remove(&key);
-            self.mark_over(key.clone());
-            let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
+            self.closed.insert(key.clone());
+            let ours = self.sessions.get(&native).and_then(|session| session.spread);
             let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { self.place.others() };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
             let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
@@ -570,7 +615,7 @@ impl OpenCode {
                 continue;
             }
             if let Some(asked) = self.asks.remove(&key) {
-                self.mark_over(key.clone());
+                self.closed.insert(key.clone());
                 if asked.answer.is_none() {
                     let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
                     self.emit(&asked.native, event, out);

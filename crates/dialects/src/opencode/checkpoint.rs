@@ -36,13 +36,7 @@ impl OpenCode {
     /// Adds a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&mut self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         self.open_held(out);
-        let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
-            if !touched.contains(native) {
-                touched.push(native.clone());
-            }
-        }
-        for native in touched {
+        for native in out.sessions_since(from, more) {
             // Queued events are not reported yet: they come with a checkpoint of their own.
             let is_current =
                 |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();

@@ -144,7 +144,8 @@ impl PartIn<'_> {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+pub(super) struct Tokens {
+    /// Reported by the first generation only.
     total: Option<f64>,
     input: Option<f64>,
     output: Option<f64>,
@@ -156,6 +157,15 @@ struct Tokens {
 struct Cache {
     read: Option<f64>,
     write: Option<f64>,
+}
+
+impl Tokens {
+    /// The counts: input, output, reasoning, read from the cache, written to it.
+    fn counts(&self) -> [Option<f64>; 5] {
+        let cache = self.cache.as_ref();
+        let (read, write) = (cache.and_then(|cache| cache.read), cache.and_then(|cache| cache.write));
+        [self.input, self.output, self.reasoning, read, write]
+    }
 }
 
 #[derive(Deserialize)]
@@ -481,8 +491,8 @@ impl Telling {
             "tool" => self.tool(native, part, drafts),
             "step-finish" => {
                 if self.first(part) {
-                    drafts.extend(usage(native, part, context));
-                    self.spent.add(&spending(part));
+                    drafts.extend(part.tokens.as_ref().map(|tokens| usage(native, tokens, part.cost, context)));
+                    self.spent.add(&spending(part.tokens.as_ref(), part.cost));
                 }
             }
             // OpenCode's own bookkeeping, without content for the user.
@@ -661,19 +671,9 @@ fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
 
 /// Returns the spending of a step. OpenCode counts the cache's part and the reasoning separately from the rest; it
 /// always reports dollars.
-fn spending(part: &PartIn<'_>) -> Spending {
-    let Some(tokens) = &part.tokens else { return Spending::money(part.cost.and_then(in_dollars)) };
-    let cache = tokens.cache.as_ref();
-    step_spending(
-        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)],
-        part.cost,
-    )
-}
-
-/// Returns the spending of a step of either version from its figures: input, output, reasoning, read from the cache,
-/// written to the cache.
-pub(super) fn step_spending(figures: [Option<f64>; 5], cost: Option<f64>) -> Spending {
-    let [input, output, reasoning, read, write] = figures.map(|count| count.and_then(tokens_told));
+pub(super) fn spending(tokens: Option<&Tokens>, cost: Option<f64>) -> Spending {
+    let counts = tokens.map(Tokens::counts).unwrap_or_default();
+    let [input, output, reasoning, read, write] = counts.map(|count| count.and_then(tokens_told));
     let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());
     let counts = [with(input, [read, write]), with(output, [reasoning, None]), read, write, reasoning];
     Spending::of(counts, cost.and_then(in_dollars).into_iter().collect())
@@ -684,18 +684,15 @@ fn in_dollars(cost: f64) -> Option<Money> {
     Money::told(cost, "USD").filter(|cost| cost.amount > 0.0)
 }
 
+/// The use of tokens in ACP's form.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
-fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<EventDraft> {
-    let tokens = part.tokens.as_ref()?;
-    let cache = tokens.cache.as_ref();
-    let parts =
-        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
-    let used = tokens.total.unwrap_or_else(|| parts.iter().flatten().sum()).max(0.0) as u64;
+pub(super) fn usage(native: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
+    let used = tokens.total.unwrap_or_else(|| tokens.counts().iter().flatten().sum()).max(0.0) as u64;
     let mut body = serde_json::json!({ "sessionUpdate": "usage_update", "used": used, "size": context.unwrap_or(0) });
-    if let Some(cost) = part.cost.filter(|cost| *cost > 0.0) {
+    if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
         body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
     }
-    Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
+    EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
 }
 
 /// Returns `todo.updated` as a plan.

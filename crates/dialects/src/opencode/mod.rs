@@ -33,7 +33,7 @@ mod tests;
 mod tools;
 pub(super) mod v2;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,7 +44,7 @@ use super::fault;
 use super::held::HeldRequests;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{
-    Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, RequestKey, RuntimeCommand, RuntimeError,
+    Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, Phase, RequestKey, RuntimeCommand, RuntimeError,
     RuntimeEvent,
 };
 use ask::PendingRequest;
@@ -75,8 +75,6 @@ const SESSIONS_MAX: usize = 1024;
 const QUEUE_MAX: usize = 8192;
 /// Maximum size of queued events, in bytes. Above either limit the queue is dropped, and the session read again when it is opened.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
-const OVER_MAX: usize = 4096;
 /// The pause before a re-read.
 const AGAIN: Duration = Duration::from_secs(2);
 /// Time that OpenCode may take for its own steps: to start after a user's message, to clean up after an abort.
@@ -91,13 +89,14 @@ const UNBEGUN_MAX: u8 = 10;
 /// Creates the state of a connection.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     let folder = spec.cwd.to_string_lossy().into_owned();
-    Box::new(OpenCode { secret: spec.secret.is_some(), ..OpenCode::new(folder, ServerPlace::Endpoint) })
+    Box::new(OpenCode { folder, secret: spec.secret.is_some(), ..OpenCode::default() })
 }
 
 /// The place of a server, which decides which of its sessions are read and who its other client is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ServerPlace {
     /// An endpoint that listens: sessions of all its folders are read.
+    #[default]
     Endpoint,
     /// The process of a terminal: only the sessions of its own folder are read, since OpenCode starts an instance for each folder.
     Terminal,
@@ -113,48 +112,12 @@ impl ServerPlace {
     }
 }
 
-impl OpenCode {
-    fn new(folder: String, place: ServerPlace) -> Self {
-        Self {
-            folder,
-            place,
-            secret: false,
-            phase: Phase::Hello,
-            connected: false,
-            greeted: false,
-            agent: None,
-            models: Models::default(),
-            next: 0,
-            pending: HashMap::new(),
-            sessions: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            held: HeldRequests::default(),
-            over: BTreeSet::new(),
-            over_order: VecDeque::new(),
-            resync_state: None,
-            named: Vec::new(),
-            again: false,
-            listens: false,
-            tells_status: false,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Hello,
-    Ready,
-    Failed,
-}
-
 /// The purpose of a request.
 enum Pending {
     Health,
     Providers,
     /// A page of the list of sessions.
-    List {
-        page: Page,
-    },
+    List(Page),
     /// The status of a folder; `only` for a session that is being opened.
     Status {
         folder: Option<String>,
@@ -168,35 +131,23 @@ enum Pending {
         folder: Option<String>,
         only: Option<NativeId>,
     },
-    Messages {
-        native: NativeId,
-    },
+    Messages(NativeId),
     Create {
         ticket: Ticket,
         cwd: String,
         server: Option<McpServer>,
     },
     /// The list of MCP servers.
-    Servers {
-        native: NativeId,
-    },
-    AddServer {
-        native: NativeId,
-    },
+    Servers(NativeId),
+    AddServer(NativeId),
     /// The tools that a session has.
-    Permit {
-        native: NativeId,
-    },
-    Resume {
-        native: NativeId,
-    },
+    Permit(NativeId),
+    Resume(NativeId),
     Prompt {
         native: NativeId,
         ticket: Ticket,
     },
-    Abort {
-        native: NativeId,
-    },
+    Abort(NativeId),
     Answer {
         key: RequestKey,
         route: usize,
@@ -239,6 +190,7 @@ struct Resync {
     failed: bool,
 }
 
+#[derive(Default)]
 struct OpenCode {
     folder: String,
     place: ServerPlace,
@@ -255,9 +207,8 @@ struct OpenCode {
     asks: BTreeMap<RequestKey, PendingRequest>,
     /// Questions above the limit of their session.
     held: HeldRequests,
-    /// Closed questions, which are not asked again; `over_order` has their order.
-    over: BTreeSet<RequestKey>,
-    over_order: VecDeque<RequestKey>,
+    /// Closed questions, which are not asked again.
+    closed: ask::ClosedRequests,
     resync_state: Option<Resync>,
     /// Sessions to find at the next read, also if they are idle.
     named: Vec<NativeId>,
@@ -269,9 +220,10 @@ struct OpenCode {
     tells_status: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
-    /// The session was active before the gateway was ready.
+    /// The session is active; it is not reported yet.
+    #[default]
     Seen,
     /// The session was reported to the gateway.
     Found,
@@ -281,6 +233,7 @@ enum Stage {
     Open,
 }
 
+#[derive(Default)]
 struct Session {
     stage: Stage,
     folder: Option<String>,
@@ -318,7 +271,7 @@ struct Session {
     /// The model of the next prompts: provider and model.
     model: Option<(String, String)>,
     /// The gateway's answer that OpenCode may also apply to other questions.
-    spread: Option<String>,
+    spread: Option<&'static str>,
     /// Questions to show once the messages are read.
     asks: Vec<ask::ParsedRequests>,
     /// Questions shown by an earlier gateway process, until it is known whether OpenCode still waits for them.
@@ -355,40 +308,7 @@ struct Prompt {
 
 impl Session {
     fn new(stage: Stage, folder: Option<String>) -> Self {
-        Self {
-            stage,
-            folder,
-            title: None,
-            server: None,
-            reading: false,
-            queue: Vec::new(),
-            queued: 0,
-            telling: Telling::default(),
-            busy: false,
-            status_is_newer: false,
-            worked: false,
-            created: false,
-            began: false,
-            prompt: None,
-            words: Vec::new(),
-            cancelled: false,
-            withdrawn: false,
-            aborted: false,
-            error: None,
-            ending: false,
-            unbegun: 0,
-            model: None,
-            spread: None,
-            asks: Vec::new(),
-            carried: ask::CarriedAsks::default(),
-            partial: false,
-            reverted: None,
-            committed: false,
-            reread: false,
-            reverts: None,
-            newest: None,
-            doubts: 0,
-        }
+        Self { stage, folder, ..Self::default() }
     }
 
     /// Returns whether events of the session are reported at once.
@@ -591,16 +511,16 @@ impl Dialect for OpenCode {
             Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } | Pending::Call { .. } => true,
             Pending::Health
             | Pending::Providers
-            | Pending::List { .. }
+            | Pending::List(_)
             | Pending::Status { .. }
             | Pending::Permissions { .. }
             | Pending::Questions { .. }
-            | Pending::Messages { .. }
-            | Pending::Resume { .. }
-            | Pending::Servers { .. }
-            | Pending::AddServer { .. }
-            | Pending::Permit { .. }
-            | Pending::Abort { .. } => false,
+            | Pending::Messages(_)
+            | Pending::Resume(_)
+            | Pending::Servers(_)
+            | Pending::AddServer(_)
+            | Pending::Permit(_)
+            | Pending::Abort(_) => false,
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
@@ -652,18 +572,18 @@ impl Dialect for OpenCode {
                 }
                 self.on_sync_reply(out);
             }
-            Pending::List { page } => self.list(page, &reply, out),
+            Pending::List(page) => self.list(page, &reply, out),
             Pending::Status { folder, only } => self.status_read(folder, only, &reply, out),
             Pending::Permissions { folder, only } => self.asks_read(folder, only, &reply, false, out),
             Pending::Questions { folder, only } => self.asks_read(folder, only, &reply, true, out),
-            Pending::Messages { native } => self.messages(&native, &reply, out),
+            Pending::Messages(native) => self.messages(&native, &reply, out),
             Pending::Create { ticket, cwd, server } => self.created(ticket, cwd, server, &reply, out),
-            Pending::Servers { native } => self.servers_read(&native, &reply, out),
-            Pending::AddServer { native } => self.server_added(&native, &reply, out),
-            Pending::Permit { native } => self.permitted(&native, &reply, out),
-            Pending::Resume { native } => self.resumed(&native, &reply, out),
+            Pending::Servers(native) => self.servers_read(&native, &reply, out),
+            Pending::AddServer(native) => self.server_added(&native, &reply, out),
+            Pending::Permit(native) => self.permitted(&native, &reply, out),
+            Pending::Resume(native) => self.resumed(&native, &reply, out),
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
-            Pending::Abort { native } => {
+            Pending::Abort(native) => {
                 if let Err(why) = done(&reply) {
                     let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
                     self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
@@ -785,7 +705,7 @@ impl OpenCode {
         body: &serde_json::Value,
         out: &mut Outbox,
     ) {
-        let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort { .. });
+        let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort(_));
         let session = self.session_of(&pending);
         let id = self.pend(pending);
         let fetch = ask::fetch(id, method, path, Some(body.to_string().into()));
@@ -795,22 +715,20 @@ impl OpenCode {
     /// Returns the session of a request; `None` if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
-            Pending::Messages { native }
-            | Pending::Resume { native }
-            | Pending::Servers { native }
-            | Pending::AddServer { native }
-            | Pending::Permit { native }
+            Pending::Messages(native)
+            | Pending::Resume(native)
+            | Pending::Servers(native)
+            | Pending::AddServer(native)
+            | Pending::Permit(native)
             | Pending::Prompt { native, .. }
-            | Pending::Abort { native } => Some(native.clone()),
+            | Pending::Abort(native) => Some(native.clone()),
             Pending::Status { only, .. } | Pending::Permissions { only, .. } | Pending::Questions { only, .. } => {
                 only.clone()
             }
             Pending::Answer { key, .. } => self.asks.get(key).map(|asked| asked.native.clone()),
-            Pending::Health
-            | Pending::Providers
-            | Pending::List { .. }
-            | Pending::Create { .. }
-            | Pending::Call { .. } => None,
+            Pending::Health | Pending::Providers | Pending::List(_) | Pending::Create { .. } | Pending::Call { .. } => {
+                None
+            }
         }
     }
 
@@ -852,16 +770,5 @@ impl OpenCode {
     fn forget(&mut self, native: &NativeId) {
         self.sessions.remove(native);
         self.asks.retain(|_, asked| asked.native != *native);
-    }
-
-    fn mark_over(&mut self, key: RequestKey) {
-        if self.over.insert(key.clone()) {
-            self.over_order.push_back(key);
-        }
-        while self.over_order.len() > OVER_MAX {
-            if let Some(old) = self.over_order.pop_front() {
-                self.over.remove(&old);
-            }
-        }
     }
 }

@@ -63,7 +63,7 @@ impl OpenCode {
         }
         let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
         let path = in_folder(&format!("/session/{}/abort", escape(native.as_str())), folder.as_deref());
-        self.post(Pending::Abort { native: native.clone() }, path, &serde_json::json!({}), out);
+        self.post(Pending::Abort(native.clone()), path, &serde_json::json!({}), out);
     }
 
     /// Handles a session that became busy.

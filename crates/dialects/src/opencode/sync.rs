@@ -118,7 +118,7 @@ impl OpenCode {
             Page::Old if self.place == ServerPlace::Endpoint => "/session".into(),
             Page::Old => in_folder("/session", Some(&self.folder)),
         };
-        self.get(Pending::List { page }, path, out);
+        self.get(Pending::List(page), path, out);
     }
 
     pub(super) fn list(&mut self, page: Page, reply: &Result<HttpReply, String>, out: &mut Outbox) {
@@ -364,7 +364,7 @@ impl OpenCode {
             return;
         }
         let Some(asked) = self.asks.remove(&key) else { return };
-        self.mark_over(key.clone());
+        self.closed.insert(key.clone());
         if asked.answer.is_some() {
             // Presumably the answer arrived before the connection was lost.
             return;
@@ -449,7 +449,7 @@ impl OpenCode {
             session.status_is_newer = false;
         }
         let path = format!("/session/{}", escape(native.as_str()));
-        self.get(Pending::Resume { native }, path, out);
+        self.get(Pending::Resume(native), path, out);
     }
 
     pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
@@ -482,7 +482,7 @@ impl OpenCode {
         let folder = session.folder.clone();
         let path = in_folder(&format!("/session/{}/message", escape(native.as_str())), folder.as_deref());
         let and = if path.contains('?') { '&' } else { '?' };
-        self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
+        self.get(Pending::Messages(native.clone()), format!("{path}{and}limit={MESSAGES_READ}"), out);
     }
 
     /// Handles the messages of a session that were read: reports the unreported part, then the queued events.
@@ -659,7 +659,7 @@ impl OpenCode {
             let Some(session) = self.sessions.get(native) else { return };
             if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
                 let keys: Vec<RequestKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
-                keys.iter().for_each(|key| self.mark_over(key.clone()));
+                keys.iter().for_each(|key| self.closed.insert(key.clone()));
                 self.take_back(keys, out);
                 continue;
             }
@@ -691,11 +691,11 @@ impl OpenCode {
         for (key, decided) in session.carried.over() {
             if decided {
                 // Presumably the answer of the earlier gateway process arrived.
-                self.mark_over(key);
+                self.closed.insert(key);
                 continue;
             }
             let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
-            self.mark_over(key.clone());
+            self.closed.insert(key.clone());
             self.emit(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
         let Some(session) = self.sessions.get_mut(native) else { return };

@@ -275,7 +275,7 @@ impl OpenCodeTerminals {
         let terminal = self.terminals.entry(hello.id.clone()).or_insert_with(|| LinkedTerminal {
             connection: None,
             process: (0, 0),
-            server: OpenCode::new(directory, ServerPlace::Terminal),
+            server: OpenCode { folder: directory, place: ServerPlace::Terminal, ..OpenCode::default() },
             ready: false,
             absent: 0,
             wake: None,

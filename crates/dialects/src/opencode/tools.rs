@@ -58,7 +58,7 @@ impl OpenCode {
         }
         let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
         let path = in_folder(&format!("/session/{}", escape(native.as_str())), folder);
-        self.change("PATCH", Pending::Permit { native: native.clone() }, path, &json!({ "permission": rules }), out);
+        self.change("PATCH", Pending::Permit(native.clone()), path, &json!({ "permission": rules }), out);
     }
 
     pub(super) fn permitted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
@@ -72,7 +72,7 @@ impl OpenCode {
         if self.server_name(native).is_some() {
             let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
             let path = in_folder("/mcp", folder);
-            self.get(Pending::Servers { native: native.clone() }, path, out);
+            self.get(Pending::Servers(native.clone()), path, out);
         }
     }
 
@@ -103,7 +103,7 @@ impl OpenCode {
         let Some(session) = self.sessions.get(native) else { return };
         let Some(body) = session.server.as_ref().and_then(McpServer::opencode) else { return };
         let path = in_folder("/mcp", session.folder.as_deref());
-        self.post(Pending::AddServer { native: native.clone() }, path, &body, out);
+        self.post(Pending::AddServer(native.clone()), path, &body, out);
     }
 
     pub(super) fn server_added(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {

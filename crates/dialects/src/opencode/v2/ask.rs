@@ -13,13 +13,11 @@ use super::super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, held,
     subject,
 };
-use super::super::ask::{self, AnswerRoute, EXPIRED, NOBODY, SPREAD};
+use super::super::ask::{self, AnswerRoute, NOBODY, PermissionReply, SPREAD, WAITS, count_waits};
 use super::super::{ANOTHER, SOON, escape, refused, reply_body};
-use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
+use super::{Frame, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
-/// Number of waits for the stream to report who answered first. Two, since the first one may already be running.
-const WAITS: u8 = 2;
 /// The suffix of the companion field that takes free text.
 const OWN_WORDS: &str = "_custom";
 
@@ -55,7 +53,7 @@ enum What {
 #[derive(Clone)]
 pub(super) enum Answer {
     /// The answer to a permission.
-    Permission { reply: &'static str, message: Option<String> },
+    Permission(PermissionReply),
     /// The answer to a form.
     Filled(Value),
     /// The dismissal of a form.
@@ -268,7 +266,7 @@ impl OpenCode2 {
     /// Shows a question to the user, unless it was shown already.
     fn show(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
         let key = ask.key.clone();
-        if self.over.contains(&key) {
+        if self.closed.contains(&key) {
             return;
         }
         if let Some(asked) = self.asks.get_mut(&key) {
@@ -325,18 +323,7 @@ impl OpenCode2 {
         }
         let withdrawn = matches!(decision, Decision::Withdrawn);
         let answer = match (&asked.what, decision) {
-            (What::Permission, Decision::Option { id, reason, .. }) => {
-                let reply = match id.as_str() {
-                    "once" => "once",
-                    "always" => "always",
-                    _ => "reject",
-                };
-                Answer::Permission { reply, message: reason.filter(|_| reply == "reject") }
-            }
-            (What::Permission, Decision::Expired) => {
-                Answer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
-            }
-            (What::Permission, _) => Answer::Permission { reply: "reject", message: None },
+            (What::Permission, decision) => Answer::Permission(PermissionReply::new(&decision)),
             (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
                 match elicitation::filled(fields, &decision) {
                     Ok(Some(content)) => Answer::Filled(answer_of(content)),
@@ -347,10 +334,11 @@ impl OpenCode2 {
             (What::Form { .. }, Decision::Option { id, .. }) if id == "accept" => Answer::Filled(serde_json::json!({})),
             (What::Form { .. }, _) => Answer::Dismissed,
         };
-        if let (Answer::Permission { reply: spread @ ("always" | "reject"), .. }, Some(session)) =
-            (&answer, asked.native.as_ref().and_then(|native| self.sessions.get_mut(native)))
+        let session = asked.native.as_ref().and_then(|native| self.sessions.get_mut(native));
+        if let Answer::Permission(reply) = &answer
+            && let (Some(spread), Some(session)) = (reply.spread(), session)
         {
-            session.spread = Some(*spread);
+            session.spread = Some(spread);
             session.progress.withdrawn |= withdrawn;
         }
         asked.answer = Some(answer);
@@ -380,12 +368,8 @@ impl OpenCode2 {
         };
         let at = |rest: String| path(&NativeId::from(owner.as_str()), &rest);
         let (method, path, body) = match answer {
-            Answer::Permission { reply, message } => {
-                let mut body = serde_json::json!({ "reply": reply });
-                if let Some(message) = message {
-                    body["message"] = message.as_str().into();
-                }
-                ("POST", at(format!("/permission/{id}/reply")), Some(body))
+            Answer::Permission(answer) => {
+                ("POST", at(format!("/permission/{id}/reply")), Some(serde_json::json!(answer)))
             }
             Answer::Filled(answer) => {
                 ("POST", at(format!("/form/{id}/reply")), Some(serde_json::json!({ "answer": answer })))
@@ -413,7 +397,7 @@ impl OpenCode2 {
         match reply.status {
             200 | 204 if !page => {
                 self.asks.remove(key);
-                self.is_over(key.clone());
+                self.closed.insert(key.clone());
             }
             404 | 409 | 410 if text.contains("Error") => {
                 // Another client was first.
@@ -431,7 +415,7 @@ impl OpenCode2 {
             _ => {
                 let native = asked.native.clone();
                 self.asks.remove(key);
-                self.is_over(key.clone());
+                self.closed.insert(key.clone());
                 let what = format!("OpenCode did not accept the answer: {}", refused(reply));
                 out.events
                     .push(RuntimeEvent::Event { native, draft: EventDraft::error("answer_not_taken", &what, None) });
@@ -448,7 +432,7 @@ impl OpenCode2 {
 
     /// Handles an answer that the stream reports.
     pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };
+        let Some(asked) = self.asks.get_mut(key) else { return self.closed.insert(key.clone()) };
         asked.replied = Some(option);
         if asked.answer.is_none() {
             let session = asked.native.as_ref().and_then(|native| self.sessions.get(native));
@@ -466,7 +450,7 @@ impl OpenCode2 {
     /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
-        self.is_over(key.clone());
+        self.closed.insert(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (asked.native, key.clone());
         out.events.push(match asked.answer {
@@ -477,18 +461,7 @@ impl OpenCode2 {
 
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
-        let mut over = Vec::new();
-        for (key, asked) in &mut self.asks {
-            match &mut asked.lost {
-                Some(waits @ 2..) => {
-                    *waits -= 1;
-                    out.wake_after = Some(SOON);
-                }
-                Some(_) => over.push(key.clone()),
-                None => {}
-            }
-        }
-        for key in over {
+        for key in count_waits(self.asks.iter_mut().map(|(key, asked)| (key, &mut asked.lost)), out) {
             self.answer_lost(&key, NOBODY, out);
         }
     }
@@ -500,20 +473,9 @@ impl OpenCode2 {
             self.asks.iter().filter(|(_, asked)| of(asked)).map(|(key, _)| key.clone()).collect();
         for key in keys {
             let open = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_none());
-            self.is_over(key.clone());
+            self.closed.insert(key.clone());
             if open {
                 out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
-            }
-        }
-    }
-
-    fn is_over(&mut self, key: RequestKey) {
-        if self.over.insert(key.clone()) {
-            self.over_order.push_back(key);
-        }
-        while self.over_order.len() > OVER_MAX {
-            if let Some(old) = self.over_order.pop_front() {
-                self.over.remove(&old);
             }
         }
     }
@@ -532,11 +494,11 @@ impl OpenCode2 {
         for (key, decided) in session.carried.over() {
             if decided {
                 // Presumably the answer of the earlier gateway process arrived.
-                self.is_over(key);
+                self.closed.insert(key);
                 continue;
             }
             let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
-            self.is_over(key.clone());
+            self.closed.insert(key.clone());
             out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });
         }
     }
@@ -586,7 +548,7 @@ impl OpenCode2 {
             if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) {
                 // Presumably the answer arrived before the connection was lost.
                 self.asks.remove(&key);
-                self.is_over(key);
+                self.closed.insert(key);
             } else {
                 self.answer_lost(&key, ANOTHER, out);
             }

@@ -131,8 +131,8 @@ impl OpenCode2 {
             return;
         }
         self.check_progress(native, out);
-        self.get(Pending::Permissions { native: native.clone() }, path(native, "/permission"), out);
-        self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
+        self.get(Pending::Permissions(native.clone()), path(native, "/permission"), out);
+        self.get(Pending::Forms(native.clone()), path(native, "/form"), out);
     }
 
     /// Ends the run of a prompt that never reached OpenCode. This happens before the log is replayed: the work in the log is another
@@ -226,13 +226,7 @@ impl OpenCode2 {
     /// Adds a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&mut self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         self.open_held(out);
-        let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
-            if !touched.contains(native) {
-                touched.push(native.clone());
-            }
-        }
-        for native in touched {
+        for native in out.sessions_since(from, more) {
             let progress = |session: &&Session| session.stage == Stage::Open;
             if let Some(session) = self.sessions.get(&native).filter(progress) {
                 let state = session.progress.checkpoint();

@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use super::super::super::jsonrpc::{object, owned};
 use super::super::super::updates::{chunk, content_chunk, text_block};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
-use super::super::events::{checksum, gap, plan, sort_of, step_spending, stop_reason};
+use super::super::events::{Tokens, checksum, gap, plan, sort_of, spending, stop_reason, usage};
 use super::super::{ANOTHER, SOON};
-use super::{Frame, ModelRef, OpenCode2, Phase, Progress, QUEUE_BYTES, QUEUE_MAX, Stage, UNSURE, parse};
-use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport, Spending};
+use super::super::{QUEUE_BYTES, QUEUE_MAX, Stage};
+use super::{Frame, ModelRef, OpenCode2, Phase, Progress, UNSURE, parse};
+use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport};
 
 /// Maximum number of items of a session's inbox; above it the oldest is removed, and an event reports that when it is begun.
 const INBOX_MAX: usize = 64;
@@ -125,20 +126,6 @@ impl ErrorIn {
     }
 }
 
-#[derive(Deserialize)]
-struct Tokens {
-    input: Option<f64>,
-    output: Option<f64>,
-    reasoning: Option<f64>,
-    cache: Option<Cache>,
-}
-
-#[derive(Deserialize)]
-struct Cache {
-    read: Option<f64>,
-    write: Option<f64>,
-}
-
 /// An item of the inbox: its text is in `payload`, in `data` or in the item itself, depending on the release.
 #[derive(Deserialize)]
 struct Item<'a> {
@@ -201,29 +188,6 @@ fn is_activity(sort: &str) -> bool {
         "session.execution.started" | "session.step.started" | "session.text.delta" | "session.reasoning.delta"
     ) || sort.ends_with(".asked")
         || sort == "form.created"
-}
-
-/// Returns the spending of a step.
-fn spending(tokens: &Tokens, cost: Option<f64>) -> Spending {
-    let cache = tokens.cache.as_ref();
-    step_spending(
-        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)],
-        cost,
-    )
-}
-
-/// Makes an event for the use of tokens, in ACP's form.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
-fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
-    let cache = tokens.cache.as_ref();
-    let parts =
-        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
-    let used = parts.iter().flatten().sum::<f64>().max(0.0) as u64;
-    let mut body = serde_json::json!({ "sessionUpdate": "usage_update", "used": used, "size": context.unwrap_or(0) });
-    if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
-        body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
-    }
-    EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
 }
 
 /// Returns a tool's output in ACP's form.
@@ -430,7 +394,7 @@ impl OpenCode2 {
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
                     out.events.push(to_event(draft));
                     if counts {
-                        let report = SpendReport::step(spending(tokens, data.cost));
+                        let report = SpendReport::step(spending(Some(tokens), data.cost));
                         out.events.extend(report.map(|report| RuntimeEvent::Spent { native: native.clone(), report }));
                     }
                 }

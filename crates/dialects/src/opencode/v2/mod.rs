@@ -19,7 +19,7 @@ mod catch_up;
 mod prompts;
 
 use catch_up::Progress;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -28,26 +28,21 @@ use serde_json::value::RawValue;
 use super::super::held::HeldRequests;
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{
-    CarriedState, Dialect, EventDraft, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey, ResumeTarget,
+    CarriedState, Dialect, EventDraft, HttpReply, HttpRequest, OpenedAs, Outbox, Phase, RequestKey, ResumeTarget,
     RuntimeCommand, RuntimeError, RuntimeEvent,
 };
 use super::calls::{self, Models};
 use super::events::hash;
-use super::{AGAIN, ANOTHER, SOON, ask::CarriedAsks, ask::fetch, done, escape, reply_body};
+use super::{
+    AGAIN, ANOTHER, SESSIONS_MAX, SOON, Stage, ask::CarriedAsks, ask::ClosedRequests, ask::fetch, done, escape,
+    reply_body,
+};
 use ask::Asked;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The error message for a server of the first generation.
 const PREDECESSOR: &str = "this server is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
-/// Maximum number of known sessions; above it those that are not open are removed until their next event.
-const SESSIONS_MAX: usize = 1024;
-/// Maximum number of events of a session's stream that are queued while its log is read.
-const QUEUE_MAX: usize = 8192;
-/// Maximum size of queued events, in bytes. Above either limit the queue is dropped, and the log read once more.
-const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
-const OVER_MAX: usize = 4096;
 /// Pauses of [`SOON`] that a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
 const UNSURE: u8 = 4;
 /// Maximum length of a checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out
@@ -59,28 +54,8 @@ pub(crate) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode2 {
         folder: spec.cwd.to_string_lossy().into_owned(),
         secret: spec.secret.is_some(),
-        phase: Phase::Hello,
-        connected: false,
-        hello: 0,
-        failed_hello: false,
-        agent: None,
-        models: Models::default(),
-        active: HashSet::new(),
-        next: 0,
-        pending: HashMap::new(),
-        sessions: BTreeMap::new(),
-        asks: BTreeMap::new(),
-        held: HeldRequests::default(),
-        over: BTreeSet::new(),
-        over_order: VecDeque::new(),
+        ..OpenCode2::default()
     })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Hello,
-    Ready,
-    Failed,
 }
 
 /// The purpose of a request.
@@ -90,20 +65,14 @@ enum Pending {
     Health,
     Active,
     Models,
-    Info {
-        native: NativeId,
-    },
+    Info(NativeId),
     /// A read of a session's log; `older`: by the route of the first releases.
     Log {
         native: NativeId,
         older: bool,
     },
-    Permissions {
-        native: NativeId,
-    },
-    Forms {
-        native: NativeId,
-    },
+    Permissions(NativeId),
+    Forms(NativeId),
     Create {
         ticket: Ticket,
         cwd: String,
@@ -112,9 +81,7 @@ enum Pending {
         native: NativeId,
         ticket: Ticket,
     },
-    Interrupt {
-        native: NativeId,
-    },
+    Interrupt(NativeId),
     /// The removal of a prompt that was not begun from the inbox.
     Withdraw {
         native: NativeId,
@@ -132,11 +99,10 @@ enum Pending {
         notify: bool,
     },
     /// The list of sessions, for a client.
-    List {
-        ticket: Ticket,
-    },
+    List(Ticket),
 }
 
+#[derive(Default)]
 struct OpenCode2 {
     folder: String,
     secret: bool,
@@ -155,23 +121,11 @@ struct OpenCode2 {
     asks: BTreeMap<RequestKey, Asked>,
     /// Questions above the limit of their session.
     held: HeldRequests,
-    /// Closed questions, which are not asked again; `over_order` has their order.
-    over: BTreeSet<RequestKey>,
-    over_order: VecDeque<RequestKey>,
+    /// Closed questions, which are not asked again.
+    closed: ClosedRequests,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The session is active; its info is being read.
-    Seen,
-    /// The session was reported to the gateway.
-    Found,
-    /// The session is being opened.
-    Opening { ticket: Ticket, known: bool, goes_on: bool },
-    /// The session is open here.
-    Open,
-}
-
+#[derive(Default)]
 struct Session {
     stage: Stage,
     folder: Option<String>,
@@ -212,22 +166,7 @@ struct Prompt {
 
 impl Session {
     fn new(stage: Stage, folder: Option<String>) -> Self {
-        Self {
-            stage,
-            folder,
-            title: None,
-            reading: false,
-            queue: VecDeque::new(),
-            queued: 0,
-            overflowed: false,
-            silent: false,
-            past: false,
-            busy: false,
-            unsure: 0,
-            spread: None,
-            carried: CarriedAsks::default(),
-            progress: Progress::default(),
-        }
+        Self { stage, folder, ..Self::default() }
     }
 }
 
@@ -386,16 +325,16 @@ impl Dialect for OpenCode2 {
         // Reads are repeated; other requests still get their replies.
         self.pending.retain(|_, pending| match pending {
             Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } => true,
-            Pending::Model { .. } | Pending::List { .. } => true,
+            Pending::Model { .. } | Pending::List(_) => true,
             Pending::Predecessor
             | Pending::Health
             | Pending::Active
             | Pending::Models
-            | Pending::Info { .. }
+            | Pending::Info(_)
             | Pending::Log { .. }
-            | Pending::Permissions { .. }
-            | Pending::Forms { .. }
-            | Pending::Interrupt { .. }
+            | Pending::Permissions(_)
+            | Pending::Forms(_)
+            | Pending::Interrupt(_)
             | Pending::Withdraw { .. } => false,
         });
         self.sessions.retain(|_, session| match session.stage {
@@ -443,13 +382,13 @@ impl Dialect for OpenCode2 {
                 self.read_models(&reply);
                 self.on_handshake_reply(out);
             }
-            Pending::Info { native } => self.info(&native, &reply, out),
+            Pending::Info(native) => self.info(&native, &reply, out),
             Pending::Log { native, older } => self.log(&native, older, &reply, out),
-            Pending::Permissions { native } => self.permissions_read(&native, &reply, out),
-            Pending::Forms { native } => self.forms_read(&native, &reply, out),
+            Pending::Permissions(native) => self.permissions_read(&native, &reply, out),
+            Pending::Forms(native) => self.forms_read(&native, &reply, out),
             Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
-            Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
+            Pending::Interrupt(native) => self.interrupted(&native, &reply, out),
             Pending::Withdraw { native, id } => {
                 // Another prompt may have been sent since.
                 let prompt = self.sessions.get(&native).and_then(|session| session.progress.prompt.as_ref());
@@ -458,7 +397,7 @@ impl Dialect for OpenCode2 {
                 }
             }
             Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
-            Pending::List { ticket } => {
+            Pending::List(ticket) => {
                 out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
             }
             Pending::Model { ticket, native, name, notify } => {
@@ -514,7 +453,7 @@ impl OpenCode2 {
         body: Option<&serde_json::Value>,
         out: &mut Outbox,
     ) {
-        let decides = matches!(pending, Pending::Answer { .. } | Pending::Interrupt { .. } | Pending::Withdraw { .. });
+        let decides = matches!(pending, Pending::Answer { .. } | Pending::Interrupt(_) | Pending::Withdraw { .. });
         let session = self.session_of(&pending);
         self.next += 1;
         self.pending.insert(self.next, pending);
@@ -525,12 +464,12 @@ impl OpenCode2 {
     /// Returns the session of a request; `None` if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
-            Pending::Info { native }
+            Pending::Info(native)
             | Pending::Log { native, .. }
-            | Pending::Permissions { native }
-            | Pending::Forms { native }
+            | Pending::Permissions(native)
+            | Pending::Forms(native)
             | Pending::Prompt { native, .. }
-            | Pending::Interrupt { native }
+            | Pending::Interrupt(native)
             | Pending::Withdraw { native, .. }
             | Pending::Model { native, .. } => Some(native.clone()),
             Pending::Answer { key, .. } => self.asks.get(key).and_then(|asked| asked.native.clone()),
@@ -539,7 +478,7 @@ impl OpenCode2 {
             | Pending::Active
             | Pending::Models
             | Pending::Create { .. }
-            | Pending::List { .. } => None,
+            | Pending::List(_) => None,
         }
     }
 
@@ -621,7 +560,7 @@ impl OpenCode2 {
             self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
         }
         self.sessions.insert(native.clone(), Session::new(Stage::Seen, None));
-        self.get(Pending::Info { native: native.clone() }, path(native, ""), out);
+        self.get(Pending::Info(native.clone()), path(native, ""), out);
     }
 
     /// Handles a session's info that was read: reports or opens the session.
@@ -683,7 +622,7 @@ impl OpenCode2 {
         session.reading = true;
         self.sessions.insert(native.clone(), session);
         let path = path(&native, "");
-        self.get(Pending::Info { native }, path, out);
+        self.get(Pending::Info(native), path, out);
     }
 
     fn read_models(&mut self, reply: &Result<HttpReply, String>) {
@@ -762,7 +701,7 @@ impl OpenCode2 {
                 let name = name.clone();
                 self.send(Pending::Model { ticket, native, name, notify }, "POST", path, Some(&body), out);
             }
-            "session.list" if !notify => self.get(Pending::List { ticket }, listing(params), out),
+            "session.list" if !notify => self.get(Pending::List(ticket), listing(params), out),
             _ => {
                 return Some(Err(RuntimeError::new(
                     METHOD_NOT_FOUND,

@@ -58,7 +58,7 @@ impl OpenCode2 {
     pub(super) fn interrupt(&mut self, native: &NativeId, out: &mut Outbox) {
         if self.connected {
             let body = serde_json::json!({});
-            let pending = Pending::Interrupt { native: native.clone() };
+            let pending = Pending::Interrupt(native.clone());
             self.send(pending, "POST", path(native, "/interrupt"), Some(&body), out);
         }
     }
