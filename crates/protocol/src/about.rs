@@ -1,4 +1,4 @@
-//! The subject of a request, in parts that are safe to show.
+//! The subject of a request, in parts that are safe to display.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub enum About {
         /// The folder in which it runs: the session's, or the one in a field of the command. Absent if no folder is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
-        /// The other folder that the agent's words name, if they contradict `cwd`.
+        /// The other folder that the agent's text names, if it contradicts `cwd`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stated_cwd: Option<String>,
     },
@@ -34,14 +34,14 @@ pub enum About {
         /// The address, cut to [`ABOUT_MAX`] bytes.
         url: String,
     },
-    /// A tool is called.
+    /// A call of a tool.
     Tool {
         /// The name, cut to [`ABOUT_MAX`] bytes; the arguments are in `display`.
         name: String,
     },
     /// A plan that waits for approval.
     Plan,
-    /// Questions to a person.
+    /// Questions to a user.
     Question {
         /// The questions, in order.
         questions: Vec<Question>,
@@ -52,9 +52,9 @@ pub enum About {
     Unreadable,
 }
 
-/// Longest text in an [`About`], in bytes.
+/// Maximum length of a text in an [`About`], in bytes.
 pub const ABOUT_MAX: usize = 4 << 10;
-/// Most files named in an [`About::Edit`].
+/// Maximum number of files named in an [`About::Edit`].
 pub const ABOUT_FILES: usize = 100;
 
 /// A file that is to be changed.
@@ -73,12 +73,12 @@ pub struct Touched {
     pub removed: Option<usize>,
 }
 
-/// A question to a person.
+/// A question to a user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
     /// The id that an answer refers to.
     pub id: String,
-    /// A heading of a word or two.
+    /// A heading of one or two words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// The question.
@@ -98,7 +98,7 @@ pub struct Question {
     /// The field that carries the free text, where one text answers all questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
-    /// The bounds of the free text or of the number of choices.
+    /// The bounds of the free text, of the number or of the number of choices.
     #[serde(default, skip_serializing_if = "Fits::is_any")]
     pub fits: Fits,
 }
@@ -108,14 +108,15 @@ pub struct Question {
 pub struct QuestionOption {
     /// The id that an answer refers to.
     pub id: String,
-    /// The name shown to people; an answer may give it in place of the id.
+    /// The displayed name; an answer may give it in place of the id.
     pub label: String,
     /// A longer description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// Bounds of an answer to a [`Question`]: the value of a number, the characters of a text, the number of choices; and the format of a text.
+/// Bounds of an answer to a [`Question`]: the value of a number, the length of a text in characters, the number of choices; and the
+/// format of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Fits {
     /// `number` or `integer`; text, if absent.
@@ -127,18 +128,18 @@ pub struct Fits {
     /// The maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<f64>,
-    /// A regular expression that must match somewhere in the text (JSON Schema's `pattern`). A pattern that is longer than 1 KiB or that
-    /// the gateway cannot compile is left to the agent. It is the agent's raw text: escape it where it is shown.
+    /// A regular expression that must match somewhere in the text (JSON Schema's `pattern`). The gateway does not check a pattern that is
+    /// longer than 1 KiB or that it cannot compile. It is the agent's raw text: escape it for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); other formats are left to the agent.
+    /// `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); the gateway does not check other formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
-/// Longest `pattern` that is checked, in bytes.
+/// Maximum length of a `pattern` that is checked, in bytes.
 const PATTERN_MAX: usize = 1 << 10;
-/// Largest compiled pattern, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_COMPILED: usize = 256 << 10;
 
 /// The type of a numeric answer.
@@ -157,7 +158,7 @@ pub enum Number {
 pub enum Misfit {
     /// The answer is empty, and the question is not optional.
     Missing,
-    /// The question takes one answer and got several.
+    /// The question accepts one answer and got several.
     Several,
     /// The text is not a number of this type.
     NotA(Number),

@@ -1,8 +1,9 @@
-//! The answers that a request takes: the verb, order, key and guards of each, and why a device may not give it. Pure.
+//! The answers that a request accepts: the verb, order, key and guards of each, and the reason why a device may not give it. Pure.
 //!
-//! Every screen, command, notification and bridge takes the answers of a request from [`actions`] and their text from the table in
-//! [`AnswerRole::rule`]. The verb is the gateway's. The agent's own label is [`AnswerAction::label`]: a screen shows it quoted beside the
-//! verb, never in its place. [`data`] exports the tables for the page; `answers/cases.json` holds both implementations to the same results.
+//! Every screen, command, notification and bridge gets the answers of a request from [`actions`] and their text from the table in
+//! [`AnswerRole::rule`]. The verb is the gateway's. The agent's own label is [`AnswerAction::label`]: a screen displays it quoted beside
+//! the verb, never in its place. [`data`] exports the tables for the page; `answers/cases.json` holds both implementations to the same
+//! results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,11 +11,12 @@ use serde_json::{Value, json};
 use super::text;
 use super::{Answer, Choice, Offer, Request, RequestType, Risk};
 
-/// Longest agent's label beside a verb, in characters; the rest is cut.
+/// Maximum length of the agent's label beside a verb, in characters; the rest is cut.
 pub const LABEL_MAX: usize = 80;
 
-/// Time for which a request takes no answer after it appeared, moved, changed or got the focus, in milliseconds. With less, a press that
-/// was meant for what stood there before may answer it; with more, the next request is not ready half a second after an answer.
+/// Time for which a request accepts no answer after it appeared, moved, changed or got the focus, in milliseconds. With less, a press
+/// that was meant for the earlier content of the place may answer it; with more, the next request is not ready half a second after an
+/// answer.
 pub const GUARD_MS: u16 = 400;
 
 /// The meaning of an answer, in the order in which answers are listed and reached by Tab.
@@ -49,11 +51,11 @@ pub enum Sense {
     Allow,
     /// The agent is refused: always available to a device that may answer.
     Deny,
-    /// Nothing is answered.
+    /// No answer is given.
     Defer,
 }
 
-/// The properties of a [`AnswerRole`] that do not depend on the request.
+/// The properties of an [`AnswerRole`] that do not depend on the request.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rule {
     /// Text of the button.
@@ -62,7 +64,7 @@ pub struct Rule {
     pub outcome: &'static str,
     /// Effect of the answer.
     pub sense: Sense,
-    /// Key of the first answer with this role; `None`: no letter.
+    /// Key of the first answer with this role; `None` if it has no letter.
     pub key: Option<char>,
     /// `true` if the answer is the primary action of its request.
     pub primary: bool,
@@ -84,7 +86,7 @@ impl AnswerRole {
         Self::DenyAlways,
     ];
 
-    /// The role's verb, outcome, effect, key and guards.
+    /// Returns the role's verb, outcome, effect, key and guards.
     pub const fn rule(self) -> Rule {
         const fn once(
             verb: &'static str,
@@ -113,7 +115,7 @@ impl AnswerRole {
         }
     }
 
-    /// The role of an offered option.
+    /// Returns the role of an offered option.
     pub const fn of(offer: &Offer) -> Self {
         match offer.kind {
             Choice::AllowOnce => Self::AllowOnce,
@@ -131,7 +133,7 @@ impl AnswerRole {
 pub struct Answerer {
     /// `true` if the device has the scope `approve`.
     pub may_approve: bool,
-    /// Highest risk that the device may allow; `None`: any.
+    /// Maximum risk that the device may allow; any if `None`.
     #[serde(default)]
     pub approve_up_to: Option<Risk>,
 }
@@ -145,7 +147,7 @@ impl Answerer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unavailable {
-    /// The agent takes the answer only where it runs.
+    /// The agent accepts the answer only where it runs.
     ObserveOnly,
     /// The device may watch, but not answer.
     Scope,
@@ -159,7 +161,7 @@ impl Unavailable {
     /// Every reason.
     pub const ALL: [Self; 4] = [Self::ObserveOnly, Self::Scope, Self::Risk, Self::Lasting];
 
-    /// The reason and the way out, for people.
+    /// Returns the reason and the alternative, for users.
     pub const fn text(self) -> &'static str {
         match self {
             Self::ObserveOnly => "This can only be viewed here. Answer it where the agent runs.",
@@ -172,18 +174,18 @@ impl Unavailable {
     }
 }
 
-/// One answer that a request takes.
+/// One answer that a request accepts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AnswerAction {
     /// Identifier, unique within the request: `option:` and the option's id, or the role's name.
     pub id: String,
     /// Meaning of the answer.
     pub role: AnswerRole,
-    /// The agent's label, safe to show on one line; empty if it says the same as the verb, or if there is none.
+    /// The agent's label, safe to display on one line; empty if it is the same as the verb, or if there is none.
     pub label: String,
-    /// Key that gives the answer while its request has the focus. A digit counts only where the screen shows it.
+    /// Key that gives the answer while its request has the focus. A digit is active only on screens that display it.
     pub key: Option<char>,
-    /// `true` if the request is dangerous and the answer lets the agent continue: a screen asks for a long press or a typed word.
+    /// `true` if the request is dangerous and the answer lets the agent continue: a screen requires a long press or a typed word.
     pub hold: bool,
     /// The reason why the device may not give the answer.
     pub unavailable: Option<Unavailable>,
@@ -192,18 +194,18 @@ pub struct AnswerAction {
 }
 
 impl AnswerAction {
-    /// Text of the button, without the agent's label.
+    /// Returns the text of the button, without the agent's label.
     pub const fn verb(&self) -> &'static str {
         self.role.rule().verb
     }
 
-    /// The verb and the quoted label, on one line.
+    /// Returns the verb and the quoted label, on one line.
     pub fn text(&self) -> String {
         if self.label.is_empty() { self.verb().into() } else { format!("{} “{}”", self.verb(), self.label) }
     }
 }
 
-/// Returns the answers that a request takes from a device, in order. A request that is viewed only has its options, all unavailable.
+/// Returns the answers that a request accepts from a device, in order. A view-only request has only its options, all unavailable.
 pub fn actions(request: &Request, device: Answerer) -> Vec<AnswerAction> {
     let mut actions: Vec<AnswerAction> =
         roles(request).into_iter().map(|(role, offer, answer)| action(request, device, role, offer, answer)).collect();
@@ -216,7 +218,7 @@ pub fn actions(request: &Request, device: Answerer) -> Vec<AnswerAction> {
     actions
 }
 
-/// The roles of a request with their options and answers, in the agent's order.
+/// Returns the roles of a request with their options and answers, in the agent's order.
 fn roles(request: &Request) -> Vec<(AnswerRole, Option<&Offer>, Option<Answer>)> {
     let plain = |role, answer| (role, None, Some(answer));
     if !request.form().is_empty() {
@@ -267,7 +269,7 @@ fn action(
     }
 }
 
-/// The letters of a text in lower case: a label that differs from the verb in case and punctuation says the same.
+/// Returns the letters of a text in lower case: labels that differ from the verb only in case and punctuation count as the same.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -304,16 +306,16 @@ fn assign_keys(actions: &mut [AnswerAction]) {
     }
 }
 
-/// The reason why a word names no single answer.
+/// The reason why a word does not name a single answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmatched {
     /// No answer has this identifier, verb or label.
     None,
-    /// Several answers have it.
+    /// Several answers have this identifier, verb or label.
     Several,
 }
 
-/// Finds the answer that a person names by its identifier, the option's id, the verb or the agent's label, without regard to case. A word
+/// Finds the answer that a user names by its identifier, the option's id, the verb or the agent's label, without regard to case. A word
 /// that names one answer by its verb and another by its id or label names neither: an agent chooses its ids and labels.
 ///
 /// # Errors
@@ -346,7 +348,7 @@ pub const KEYS: [(&str, &str); 6] = [
     ("1 … 9", "the answer or choice that shows this number"),
 ];
 
-/// The tables of this module as JSON, from which `scripts/web build` makes `clients/typescript/src/answers.ts`.
+/// Returns the tables of this module as JSON, from which `scripts/web build` makes `clients/typescript/src/answers.ts`.
 pub fn data() -> Value {
     let named = |name: Value| name.as_str().unwrap_or_default().to_owned();
     let roles: serde_json::Map<_, _> =

@@ -33,13 +33,13 @@ pub struct RunBody {
     /// `true` if the run is being cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelling: bool,
-    /// The spending of the run, as far as the agent reported it: only of a run that ended.
+    /// The spending of the run, as far as the agent reported it; absent before the end of the run.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Spending>,
 }
 
 impl RunBody {
-    /// A body with a status and no other detail.
+    /// Makes a body with a status and no other detail.
     pub fn new(run_id: &RunId, status: RunStatus) -> Self {
         let run_id = run_id.clone();
         Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false, usage: None }
@@ -62,7 +62,7 @@ pub struct Resolution<'a> {
     /// `true` if the choice lets the agent go ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// The text given (never for a secret prompt).
+    /// The text of the answer (never for a secret prompt).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a str>,
     /// The ids of the picked items.
@@ -72,13 +72,13 @@ pub struct Resolution<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, Vec<String>>>)]
     pub answers: Option<&'a Answers>,
-    /// The reason given with the answer.
+    /// The reason of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
     /// The edited text that was allowed in place of the requested one, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited: Option<&'a str>,
-    /// `edited`, safe to show.
+    /// The text `edited`, safe to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_display: Option<&'a str>,
     /// Warnings about `edited`.
@@ -86,7 +86,7 @@ pub struct Resolution<'a> {
     pub edited_warnings: &'a [String],
     /// The client or rule that decided.
     pub resolved_by: &'a Resolver,
-    /// The kind of answerer: a person, a rule or the agent.
+    /// The kind of answerer: a user, a rule or the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,
     /// The time of the answer.
@@ -97,7 +97,7 @@ pub struct Resolution<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuntimeStatus)]
 pub struct RuntimeStatusBody {
-    /// `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked`: the agent acts without asking.
+    /// The status: `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked` if the agent acts without asking.
     pub status: Cow<'static, str>,
     /// The runtime.
     pub runtime_id: RuntimeId,
@@ -117,7 +117,7 @@ pub struct RuntimeStatusBody {
 }
 
 impl RuntimeStatusBody {
-    /// A body with a status and no other detail.
+    /// Makes a body with a status and no other detail.
     pub fn new(runtime_id: &RuntimeId, status: &'static str) -> Self {
         let (status, runtime_id) = (status.into(), runtime_id.clone());
         Self { status, runtime_id, generation: None, resumed: false, message: None, exit: None }
@@ -130,16 +130,16 @@ pub struct RuntimeExit {
     /// The exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// The signal that killed it (`SIGKILL` …).
+    /// The signal that killed the process (`SIGKILL` …).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// The end of the runtime's output on stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
     /// The cause, as far as the gateway knows it: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `true` if the runtime was asked to stop; absent unless the status is `exited`.
+    /// `true` if the stop of the runtime was requested; absent unless the status is `exited`.
     #[serde(default)]
     #[schema(required = false)]
     pub stopped: bool,
@@ -161,7 +161,7 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// An error without further members.
+    /// Makes an error without further members.
     #[must_use]
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), more: Map::new() }
@@ -178,13 +178,13 @@ impl ErrorBody {
 /// A frame that no dialect understood: the body of `raw`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RawBody<'a> {
-    /// The reason why it was not understood.
+    /// The reason why the frame was not understood.
     pub reason: &'a str,
-    /// The frame, where it is JSON of reasonable depth.
+    /// The frame, if it is JSON of reasonable depth.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     pub message: Option<&'a RawValue>,
-    /// The frame as text, where it is not.
+    /// The frame as text, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
 }
@@ -194,7 +194,7 @@ pub struct RawBody<'a> {
 pub struct ClientServed<'a> {
     /// ACP's method name.
     pub method: &'a str,
-    /// The client that served it.
+    /// The client that served the call.
     pub by: &'a Resolver,
     /// `done` or `failed`.
     pub status: &'static str,
@@ -207,7 +207,7 @@ pub struct ClientServed<'a> {
     /// The terminal, by the client's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_id: Option<String>,
-    /// The size of the client's answer, in bytes.
+    /// The size of the client's response, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
     /// The client's error code.

@@ -1,4 +1,4 @@
-//! Digests of tool calls, which tell the calls apart where an agent's server shares its list of tools among sessions.
+//! Digests of tool calls, which distinguish the calls if an agent's server shares its list of tools among sessions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a digest.
+/// Size of a digest, in bytes.
 const BYTES: usize = 16;
 
-/// Begins the name of the MCP server that the gateway gives to a session's agent. Its tools are, for many agents, `SERVER_TOOL`.
+/// Prefix of the name of the MCP server that the gateway gives to a session's agent. Many agents name its tools `SERVER_TOOL`.
 pub const OWN_SERVER_PREFIX: &str = "plexus_";
 
-/// A digest of a tool call: of the tool's whole name and of the arguments, whatever the order of their members. As text 32
+/// A digest of a tool call: of the tool's whole name and of the arguments, regardless of the order of their members. Its text form is 32
 /// hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CallDigest([u8; BYTES]);
 
 impl CallDigest {
-    /// The digest of a call.
+    /// Returns the digest of a call.
     pub fn of(tool: &str, arguments: &Map<String, Value>) -> Self {
         let mut hash = Sha256::new();
         hash.update(tool.len().to_be_bytes());
@@ -32,7 +32,7 @@ impl CallDigest {
     }
 }
 
-/// Each value begins with its kind, and each text with its length: no two values hash the same bytes.
+/// Hashes a value. Each value begins with its kind, and each text with its length: no two values hash the same bytes.
 fn value(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Null => hash.update([b'0']),
@@ -91,7 +91,7 @@ impl TryFrom<String> for CallDigest {
     }
 }
 
-/// The text is no digest.
+/// The error for text that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest of a call is 32 hexadecimal digits")]
 pub struct BadDigest;

@@ -17,14 +17,14 @@ macro_rules! capabilities {
             /// All capabilities, in display order.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
                 }
             }
 
-            /// The name among the `server_capabilities` of the UI protocol, if it has one.
+            /// Returns the name among the `server_capabilities` of the UI protocol, if it has one.
             pub fn ui_name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => None$(.or(Some($ui)))?,)*
@@ -51,21 +51,21 @@ capabilities! {
     Logout = "logout";
     /// Stops a run.
     Cancel = "cancel", ui "supports_run_cancel";
-    /// Asks people questions, and accepts their answers.
+    /// Asks users questions, and accepts their answers.
     Requests = "requests", ui "supports_ui_requests";
-    /// Takes a reason with an answer.
+    /// Accepts a reason with an answer.
     Reasons = "reasons";
-    /// Accepts an edited form of the action it asks about.
+    /// Accepts an edited form of the action in a request.
     Edits = "edits";
     /// Offers modes. ACP agents report this with their first session.
     Modes = "modes";
     /// Offers models. ACP agents report this with their first session.
     Models = "models";
-    /// Takes images in a prompt.
+    /// Accepts images in a prompt.
     Images = "images";
-    /// Takes audio in a prompt.
+    /// Accepts audio in a prompt.
     Audio = "audio";
-    /// Takes the text of files in a prompt.
+    /// Accepts the text of files in a prompt.
     EmbeddedContext = "embedded_context";
     /// Connects to MCP servers over HTTP that a client names.
     McpHttp = "mcp_http";
@@ -75,9 +75,9 @@ capabilities! {
     McpList = "mcp_list", ui "supports_mcp_list";
     /// Lists its skills by `skills.list`.
     SkillsList = "skills_list", ui "supports_skills_list";
-    /// Names the tool call of a question before it asks.
+    /// Reports the tool call of a question before it asks.
     PermissionPreflight = "permission_preflight_events", ui "supports_permission_preflight_events";
-    /// Shows the model's context: `context.inspect`.
+    /// Returns the model's context: `context.inspect`.
     ContextInspect = "context_inspect", ui "supports_context_inspect";
     /// Reports how a run used its context.
     RunDiagnostics = "run_diagnostics", ui "supports_run_diagnostics";
@@ -95,7 +95,7 @@ capabilities! {
     ThemeSet = "theme_set", ui "supports_theme_set";
 }
 
-/// The abilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read.
+/// The capabilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ToSchema)]
 #[schema(value_type = Vec<Capability>)]
 pub struct Capabilities(BTreeSet<Capability>);
@@ -115,7 +115,7 @@ impl Capabilities {
         self
     }
 
-    /// The capabilities in display order.
+    /// Returns the capabilities in display order.
     pub fn iter(&self) -> impl Iterator<Item = Capability> {
         self.0.iter().copied()
     }
@@ -140,8 +140,8 @@ impl<'de> Deserialize<'de> for Capabilities {
     }
 }
 
-/// The `server_capabilities` of the UI protocol for a client of these runtimes: the union of what they can do. A runtime that has not
-/// reported its capabilities counts as able to cancel and to ask.
+/// Returns the `server_capabilities` of the UI protocol for a client of these runtimes: the union of their capabilities. A runtime that
+/// has not reported its capabilities counts as able to cancel and to ask.
 pub fn server_capabilities<'a>(
     runtimes: impl IntoIterator<Item = Option<&'a Capabilities>>,
     of: &[Capability],

@@ -1,11 +1,11 @@
-//! Ceilings of what agents spend. Reached, nothing that runs is stopped; the next prompts wait until somebody says to go on.
+//! Ceilings of what agents spend. A reached ceiling stops no run; the next prompts wait until a user allows them to continue.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{CURRENCIES_MAX, Money, Spending, TOKENS_MAX};
 
-/// Amounts are compared up to this part of a currency's unit: sums of fractions are not exact.
+/// Tolerance of comparisons of amounts, as a part of a currency's unit: sums of fractions are not exact.
 const TOLERANCE: f64 = 1e-9;
 
 /// The subject of a ceiling.
@@ -19,7 +19,7 @@ pub enum CeilingOf {
 }
 
 impl CeilingOf {
-    /// Returns the thing that a prompt waits for, in words.
+    /// Returns the cause of the wait of a prompt, in words.
     pub const fn waits(self) -> &'static str {
         match self {
             Self::Day => "waits: the ceiling of today is reached",
@@ -32,24 +32,24 @@ impl CeilingOf {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
-    /// Tokens read and written.
+    /// The maximum number of tokens read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_099_511_627_776_u64)]
     pub tokens: Option<u64>,
-    /// Money, at most one amount of each currency. Only what agents tell in the same currency counts.
+    /// The maximum amounts of money, at most one of each currency. Only reports of agents in the same currency count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 8)]
     pub costs: Vec<Money>,
 }
 
-/// A figure of a ceiling that is reached: what was spent, and how much it was.
+/// A figure of a ceiling that is reached, with the spending and the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CeilingReached {
     /// Tokens.
     Tokens {
         /// The tokens spent.
         spent: u64,
-        /// The limit, with what was allowed beyond it since.
+        /// The limit, including what was allowed beyond it since.
         limit: u64,
         /// The ceiling itself.
         step: u64,
@@ -58,7 +58,7 @@ pub enum CeilingReached {
     Cost {
         /// The money spent.
         spent: Money,
-        /// The limit, with what was allowed beyond it since.
+        /// The limit, including what was allowed beyond it since.
         limit: f64,
         /// The ceiling itself.
         step: f64,
@@ -66,13 +66,13 @@ pub enum CeilingReached {
 }
 
 impl Ceiling {
-    /// Returns whether it limits nothing.
+    /// Returns whether the ceiling limits nothing.
     pub fn is_none(&self) -> bool {
         self.tokens.is_none() && self.costs.is_empty()
     }
 
-    /// The first figure that is reached. `allowed`: what was spent when somebody last said to go on; from there the same may be spent
-    /// again.
+    /// Returns the first figure that is reached. `allowed`: the spending when a user last allowed to continue; from there the same may be
+    /// spent again.
     pub fn reached(&self, spent: &Spending, allowed: &Spending) -> Option<CeilingReached> {
         for Money { amount: step, currency } in &self.costs {
             let Some(told) = spent.cost_in(currency) else { continue };
@@ -87,10 +87,10 @@ impl Ceiling {
         (spent.tokens() >= limit).then(|| CeilingReached::Tokens { spent: spent.tokens(), limit, step })
     }
 
-    /// Checks figures that somebody sent, and writes currencies in capitals.
+    /// Checks figures that a client sent, and writes currencies in capitals.
     ///
     /// # Errors
-    /// What is wrong, and what would fit.
+    /// The problem, and the valid values.
     pub fn checked(self) -> Result<Self, String> {
         let mut checked = Self { tokens: self.tokens, costs: Vec::new() };
         if checked.tokens.is_some_and(|tokens| tokens == 0 || tokens > TOKENS_MAX) {
@@ -104,10 +104,10 @@ impl Ceiling {
         Ok(checked)
     }
 
-    /// Reads figures as people write them: `5 USD`, `2000000 tokens`, `2M tokens`; several are divided by commas.
+    /// Reads figures in the form that users write: `5 USD`, `2000000 tokens`, `2M tokens`; several are separated by commas.
     ///
     /// # Errors
-    /// What is wrong, and what would fit.
+    /// The problem, and the valid values.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut read = Self::default();
         for part in text.split(',').map(str::trim) {
@@ -140,7 +140,7 @@ impl Ceiling {
     }
 }
 
-/// A count of tokens with `k` or `M` for thousands and millions.
+/// Parses a count of tokens with `k` or `M` for thousands and millions.
 fn tokens_of(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1000),

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The content block of a plain text. Its bytes are the same in every build; the bytes of `json!` are not, because the order of members is
-/// a serde_json feature that any crate may turn on.
+/// Returns the content block of a plain text. Its bytes are the same in every build; the bytes of `json!` are not, because the order of
+/// members is a serde_json feature that any crate may turn on.
 #[must_use]
 pub fn text_block(text: &str) -> Box<RawValue> {
     #[derive(Serialize)]

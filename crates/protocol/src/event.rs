@@ -8,8 +8,8 @@ use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal $text:literal,)*) => {
-        /// The kind of an event. The first eleven are ACP's `session/update` vocabulary (v1), whose bodies pass verbatim; the rest are the
-        /// gateway's own.
+        /// The kind of an event. The first eleven are ACP's `session/update` vocabulary (v1), whose bodies pass unchanged; the rest are
+        /// the gateway's own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
@@ -21,25 +21,25 @@ macro_rules! kinds {
                 matches!(self, Self::ToolCall | Self::ToolCallUpdate)
             }
 
-            /// Every kind there is.
+            /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Kind::$name => $text,)* }
             }
 
-            /// The store's number for this kind; never reused for another kind.
+            /// Returns the store's number for this kind; never reused for another kind.
             pub const fn code(self) -> u8 {
                 match self { $(Kind::$name => $code,)* }
             }
 
-            /// The kind with this number in the store.
+            /// Returns the kind with this number in the store.
             pub const fn from_code(code: u8) -> Option<Kind> {
                 match code { $($code => Some(Kind::$name),)* _ => None }
             }
 
-            /// The kind with this name on the wire.
+            /// Returns the kind with this name on the wire.
             pub fn from_name(name: &str) -> Option<Kind> {
                 match name { $($text => Some(Kind::$name),)* _ => None }
             }
@@ -48,7 +48,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A piece of a person's message.
+    /// A piece of a user's message.
     UserMessageChunk = 1 "user_message_chunk",
     /// A piece of the agent's message.
     AgentMessageChunk = 2 "agent_message_chunk",
@@ -62,21 +62,21 @@ kinds! {
     Plan = 6 "plan",
     /// The slash commands the agent offers, whole.
     AvailableCommandsUpdate = 7 "available_commands_update",
-    /// The agent is in another mode now.
+    /// The mode of the agent changed.
     CurrentModeUpdate = 8 "current_mode_update",
     /// A configuration option changed.
     ConfigOptionUpdate = 9 "config_option_update",
     /// The session's title or other metadata changed.
     SessionInfoUpdate = 10 "session_info_update",
-    /// Tokens and cost so far.
+    /// The tokens and cost so far changed.
     UsageUpdate = 11 "usage_update",
     /// A run began.
     RunStarted = 32 "run_started",
-    /// A run is queued, running, or waits for people.
+    /// A run is queued, running, or waiting for users.
     RunStatus = 33 "run_status",
-    /// A run is over; nothing of it follows.
+    /// A run ended; no later event belongs to it.
     RunEnded = 34 "run_ended",
-    /// A runtime asks people something.
+    /// A runtime asked users something.
     RequestOpened = 35 "request_opened",
     /// A request was resolved.
     RequestResolved = 36 "request_resolved",
@@ -92,7 +92,7 @@ kinds! {
     ClientLeft = 41 "client_left",
     /// An error; the body names the code, the cause and the consequence.
     Error = 42 "error",
-    /// A message that no dialect understood: stored and shown, never dropped.
+    /// A message that no dialect understood: stored and published, never dropped.
     Raw = 43 "raw",
     /// The content of an open request changed: the body is the whole request, with its next revision.
     RequestUpdated = 44 "request_updated",
@@ -121,7 +121,7 @@ pub struct Origin {
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The place in the log.
+    /// The position in the log.
     pub position: Position,
     /// The session, its runtime and its dialect.
     pub origin: Arc<Origin>,
@@ -129,18 +129,18 @@ pub struct Event {
     pub run_id: RunId,
     /// The number within the run: from 0, without a gap.
     pub seq: u64,
-    /// The time when the gateway received it.
+    /// The time when the gateway received the event.
     pub at: Timestamp,
     /// The kind of the event.
     pub kind: Kind,
     /// The canonical body: one valid JSON object on one line (no raw CR or LF), nested at most 128 deep.
     pub body: Bytes,
-    /// The runtime's own bytes, where the event came in one message. Often `body` is a slice of it and shares its memory.
+    /// The runtime's own bytes, if the event arrived in one message. Often `body` is a slice of it and shares its memory.
     pub native: Option<Bytes>,
 }
 
 impl Event {
-    /// The memory that the event holds, in bytes; used for the bounds of the ring and of pages.
+    /// Returns the memory that the event holds, in bytes; used for the bounds of the ring and of pages.
     pub fn weight(&self) -> usize {
         let own = size_of::<Self>();
         match &self.native {
@@ -150,7 +150,7 @@ impl Event {
         }
     }
 
-    /// The range of the body in `native`, if it is a slice of it.
+    /// Returns the range of the body in `native`, if it is a slice of it.
     pub fn body_in_native(&self) -> Option<std::ops::Range<usize>> {
         body_range(&self.body, self.native.as_ref()?)
     }

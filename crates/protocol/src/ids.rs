@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// Longest identifier a client may send, in bytes; a longer one is refused as malformed.
+/// Maximum length of an identifier that a client may send, in bytes; a longer one is refused as malformed.
 const ID_MAX: usize = 128;
 
-/// Text that is not an identifier: empty, too long, or with a character outside `A-Z a-z 0-9 _ - . :`.
+/// The error for text that is not an identifier: empty, too long, or with a character outside `A-Z a-z 0-9 _ - . :`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier: use 1 to 128 of A-Z a-z 0-9 _ - . :")]
 pub struct BadId;
@@ -24,12 +24,12 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The identifier's text.
+            /// Returns the identifier's text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
-            /// Takes text that the gateway made itself, unchecked.
+            /// Makes an identifier from text of the gateway itself, unchecked.
             pub fn trusted(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
@@ -93,7 +93,7 @@ text_id!(
     RunId
 );
 text_id!(
-    /// A question from a runtime to people: `q_` and 26 characters, unguessable (130 bits).
+    /// A question from a runtime to users: `q_` and 26 characters, unguessable (130 bits).
     RequestId
 );
 text_id!(
@@ -111,7 +111,7 @@ text_id!(
 pub struct NativeId(pub Arc<str>);
 
 impl NativeId {
-    /// The runtime's own text.
+    /// Returns the runtime's own text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -129,19 +129,19 @@ impl fmt::Display for NativeId {
     }
 }
 
-/// Links a command to a runtime with the runtime's later events about it. Unique within one gateway process.
+/// A number that links a command to a runtime with the runtime's later events about it. Unique within one gateway process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
-/// An event's place in the gateway's log: strictly rising from 1, never reused. 0 is before the first event.
+/// An event's position in the gateway's log: strictly increasing from 1, never reused. 0 is before the first event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Position(pub u64);
 
 impl Position {
-    /// Before the first event.
+    /// The position before the first event.
     pub const START: Self = Self(0);
 
-    /// The position after this one.
+    /// Returns the position after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -154,16 +154,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// Names one unbroken life of the log. A random word stored with the log; it changes only when the log was lost or cut, so that a cursor
-/// into an earlier log is recognized.
+/// The name of an unbroken sequence of the log. A random word stored with the log; it changes only when the log was lost or cut, so that
+/// a cursor into an earlier log is recognized.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Epoch(Arc<str>);
 
 impl Epoch {
-    /// Longest epoch, in bytes.
+    /// Maximum length of an epoch, in bytes.
     pub const MAX: usize = 32;
 
-    /// An epoch from its text.
+    /// Makes an epoch from its text.
     ///
     /// # Errors
     /// [`BadCursor`] unless 1 to 32 ASCII letters and digits.
@@ -174,7 +174,7 @@ impl Epoch {
         Ok(Self(text.into()))
     }
 
-    /// The epoch's text.
+    /// Returns the epoch's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -192,17 +192,17 @@ impl fmt::Debug for Epoch {
     }
 }
 
-/// A client's place in the log, as text `<epoch>:<position>`: everything up to and including `position` has been seen.
-/// The same cursor works on every transport and with every filter.
+/// A client's position in the log, as text `<epoch>:<position>`: the client has read everything up to and including `position`. The same
+/// cursor works on every transport and with every filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The life of the log the position belongs to.
+    /// The epoch of the log to which the position belongs.
     pub epoch: Epoch,
-    /// The last event seen.
+    /// The position of the last event that the client has read.
     pub position: Position,
 }
 
-/// Text that is not a cursor.
+/// The error for text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor: expected `<epoch>:<position>`, as the gateway sent it")]
 pub struct BadCursor;

@@ -1,4 +1,4 @@
-//! Lists in which elements of a newer gateway may stand.
+//! Lists that may contain elements of a newer gateway.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A list without the elements that this version cannot read: a newer gateway may send them. Their number is known, so that a client can
+/// A list without the elements that this version cannot read: a newer gateway may send them. Their number is stored, so that a client can
 /// report them. The list is serialized as its items.
 #[derive(Clone, Debug)]
 pub struct KnownItems<T> {
@@ -16,12 +16,12 @@ pub struct KnownItems<T> {
 }
 
 impl<T> KnownItems<T> {
-    /// The number of elements that could not be read.
+    /// Returns the number of elements that could not be read.
     pub fn unreadable(&self) -> usize {
         self.unreadable.len()
     }
 
-    /// The elements that could not be read.
+    /// Returns the elements that could not be read.
     pub fn unreadable_items(&self) -> &[Box<RawValue>] {
         &self.unreadable
     }
@@ -31,7 +31,7 @@ impl<T> KnownItems<T> {
         self.items.push(item);
     }
 
-    /// The items that could be read.
+    /// Returns the items that could be read.
     pub fn into_vec(self) -> Vec<T> {
         self.items
     }
@@ -122,7 +122,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for KnownItems<T> {
     }
 }
 
-/// Reads a value that may be absent or of a newer gateway: `None` then.
+/// Reads a value; `None` if it is absent or of a newer gateway.
 pub(crate) fn known_value<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }

@@ -1,4 +1,4 @@
-//! The shared values of all crates: identifiers, events, requests, sessions. No I/O, no tasks, no clock but the one passed in.
+//! The shared values of all crates: identifiers, events, requests, sessions. No I/O, no tasks, and no clock except the one passed in.
 
 #![warn(missing_docs)]
 

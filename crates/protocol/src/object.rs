@@ -1,9 +1,9 @@
-//! JSON objects are read as objects only. serde accepts a JSON array for a struct, member by member in field order: `[null,true]` would be
-//! an answer that approves. Input from outside is read with [`from_str`], [`from_slice`], [`from_value`], or through [`Objects`], which
-//! refuse an array in place of a struct at any depth.
+//! Reading of JSON objects as objects only. serde accepts a JSON array for a struct, member by member in field order: `[null,true]` would
+//! be an answer that approves. Input from outside is read with [`from_str`], [`from_slice`], [`from_value`], or through [`Objects`],
+//! which refuse an array in place of a struct at any depth.
 //!
-//! serde buffers tagged and untagged enums and `flatten` before [`Objects`] sees them: for an enum that stands for an object, use [`only`]
-//! as `deserialize_with`.
+//! serde buffers tagged and untagged enums and `flatten` before [`Objects`] sees them: for an enum that stands for an object, use
+//! [`only`] as `deserialize_with`.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 /// Reads JSON as `T`.
 ///
 /// # Errors
-/// The text is not JSON, or does not fit `T`; an array does not fit a struct.
+/// The text is not JSON, or does not match `T`; an array does not match a struct.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     let mut parser = serde_json::Deserializer::from_str(text);
     let value = T::deserialize(Objects(&mut parser))?;
@@ -28,7 +28,7 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_jso
 /// Reads JSON bytes as `T`.
 ///
 /// # Errors
-/// As [`from_str`]; also bytes that are not UTF-8.
+/// The errors of [`from_str`]; also bytes that are not UTF-8.
 pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     let mut parser = serde_json::Deserializer::from_slice(json);
     let value = T::deserialize(Objects(&mut parser))?;
@@ -39,15 +39,15 @@ pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_
 /// Reads a parsed value as `T`.
 ///
 /// # Errors
-/// The value does not fit `T`; an array does not fit a struct.
+/// The value does not match `T`; an array does not match a struct.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
     T::deserialize(Objects(value))
 }
 
-/// For `deserialize_with`, on a field whose type is a tagged or untagged enum that stands for an object.
+/// Reads an object, as `deserialize_with` of a field whose type is a tagged or untagged enum that stands for an object.
 ///
 /// # Errors
-/// The value is not an object, or does not fit.
+/// The value is not an object, or does not match `T`.
 pub fn only<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     if !raw.get().starts_with('{') {
@@ -56,10 +56,10 @@ pub fn only<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> 
     from_str(raw.get()).map_err(serde::de::Error::custom)
 }
 
-/// As [`only`], for an optional field; the field also needs `default`.
+/// Like [`only`], for an optional field; the field also needs `default`.
 ///
 /// # Errors
-/// As [`only`]; `null` is `None`.
+/// The errors of [`only`]; `null` is `None`.
 pub fn optional<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
     raw.map(|raw| only(&*raw).map_err(serde::de::Error::custom)).transpose()
@@ -114,7 +114,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         deserialize_ignored_any();
     }
 
-    /// Asks for a map, so that an array is refused.
+    /// Requests a map, so that an array is refused.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -129,7 +129,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     }
 }
 
-/// The methods of a visitor that take a plain value.
+/// The methods of a visitor that accept a plain value.
 macro_rules! plain {
     ($($method:ident: $type:ty;)*) => {
         $(fn $method<E: serde::de::Error>(self, value: $type) -> Result<V::Value, E> {

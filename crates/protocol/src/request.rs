@@ -12,7 +12,7 @@ use super::known_items::known_value;
 use super::schema::Json;
 use super::{About, Cursor, DeviceId, Question, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
-/// The type of a request; it decides which answers fit.
+/// The type of a request; it decides which answers are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestType {
@@ -32,15 +32,15 @@ pub enum RequestType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// Waits for an answer.
+    /// The request waits for an answer.
     Open,
-    /// A person answered.
+    /// A user answered.
     Answered,
     /// The deadline passed: not a user decision.
     Expired,
-    /// The run was cancelled or ended, or the runtime took the question back.
+    /// The run was cancelled or ended, or the runtime withdrew the question.
     Withdrawn,
-    /// The runtime that asked is gone.
+    /// The runtime that asked has ended.
     Orphaned,
 }
 
@@ -52,11 +52,11 @@ pub enum Risk {
     Low,
     /// Anything between the other two.
     Elevated,
-    /// Destroys, escalates privileges, runs what it fetches, hides something, or is dangerous by the runtime's own word.
+    /// Destroys, escalates privileges, runs downloaded code, hides something, or is dangerous according to the runtime.
     Danger,
 }
 
-/// Reads a risk. The worst is assumed of one that only another version has.
+/// Reads a risk. A risk of another version is read as the worst one.
 fn risk_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Risk, D::Error> {
     let name = Cow::<'de, str>::deserialize(from)?;
     Ok(Risk::ALL.into_iter().find(|risk| risk.as_str() == name).unwrap_or_else(Risk::unjudged))
@@ -66,12 +66,12 @@ impl Risk {
     /// Every risk, lowest first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Elevated, Self::Danger];
 
-    /// Requests stored before risks were judged: the worst is assumed.
+    /// Returns the risk of requests that were stored before risks were judged: the worst one.
     const fn unjudged() -> Self {
         Self::Danger
     }
 
-    /// The word on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -141,11 +141,11 @@ pub struct Item {
 pub struct Editable {
     /// The name of the part ("Command").
     pub label: String,
-    /// The agent's text, unchanged: show it only in an edit field, beside `display`.
+    /// The agent's text, unchanged; for an edit field beside `display` only.
     pub value: String,
 }
 
-/// A question from a runtime to people, as clients see it.
+/// A question from a runtime to users, in the form that clients see.
 ///
 /// `title` and `message` are the agent's text, unchanged; `display` is the gateway's own rendering of the exact question, with every
 /// deceptive character made visible.
@@ -175,9 +175,9 @@ pub struct Request {
     #[serde(default)]
     #[schema(required)]
     pub subject: About,
-    /// The exact question, safe to show.
+    /// The exact question, safe to display.
     pub display: String,
-    /// `true` if `display` or `message` is cut here; fetch the whole request by its id.
+    /// `true` if `display` or `message` is cut here; the whole request can be fetched by its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub display_truncated: bool,
     /// The length of the whole `display` in bytes, if it is cut.
@@ -197,11 +197,11 @@ pub struct Request {
     #[serde(default)]
     #[schema(required)]
     pub revision: u64,
-    /// `true` if the question has changed, so that a person has to read it again.
+    /// `true` if the question has changed, so that a user has to read it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
-    /// SHA-256 (hex) of the canonical request: it ties an answer to the question that was shown. Empty where `display` is cut, since the
-    /// whole question was not shown.
+    /// SHA-256 (hex) of the canonical request: it ties an answer to the displayed question. Empty if `display` is cut, since the whole
+    /// question was not displayed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
@@ -216,7 +216,7 @@ pub struct Request {
     /// The initial text of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
-    /// `true` if a prompt takes several lines.
+    /// `true` if a prompt accepts several lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub multiline: bool,
     /// `true` if the typed text is secret.
@@ -228,14 +228,14 @@ pub struct Request {
     /// The runtime's own `danger_level`, unchanged (UI protocol: `normal` or `danger`); the gateway's judgement is `risk`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub danger_level: Option<String>,
-    /// `true` if the dialect can carry a reason.
+    /// `true` if the dialect can transmit a reason.
     pub allow_reason: bool,
-    /// `true` if the dialect can carry "remember this".
+    /// `true` if the dialect can transmit "remember this".
     pub allow_remember: bool,
-    /// `true` if the request is read-only here: its runtime takes the answer only elsewhere.
+    /// `true` if the request is read-only here: its runtime accepts the answer only elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe_only: bool,
-    /// The part that may be edited before it is allowed: an answer that allows it once may carry `edited`.
+    /// The part that may be edited before it is allowed: an answer that allows it once may contain `edited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub editable: Option<Editable>,
     /// The tool call that waits for the answer.
@@ -248,24 +248,24 @@ pub struct Request {
     /// The time when the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The time when it was asked.
+    /// The time when the request was opened.
     pub opened_at: Timestamp,
     /// The outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }
 
-/// Serializes requests with long texts cut, as they stand in lists.
+/// Serializes requests with long texts cut, in the form for lists.
 pub(crate) fn serialize_brief<S: Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
-/// Longest `display` and `message` in events, lists, `hello` and snapshots, in bytes; longer ones are cut there.
+/// Maximum length of `display` and `message` in events, lists, `hello` and snapshots, in bytes; longer ones are cut there.
 pub const SHOWN_MAX: usize = 16 << 10;
-/// Longest `native` in these places, in bytes; a longer one is left out.
+/// Maximum length of `native` in these messages, in bytes; a longer one is left out.
 pub const NATIVE_MAX: usize = 64 << 10;
 
-/// Id of the question of a request that is answered with `ids`, `value` or an option.
+/// The id of the question of a request that is answered with `ids`, `value` or an option.
 pub const SINGLE_QUESTION: &str = "answer";
 
 impl Request {
@@ -274,8 +274,8 @@ impl Request {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
     }
 
-    /// Time until the request expires, by this reading of the wall clock: never more than it had when it opened. `None` if it does not
-    /// expire.
+    /// Returns the time until the request expires, by this reading of the wall clock: never more than it had when it opened. `None` if it
+    /// does not expire.
     pub fn time_left(&self, now: Timestamp) -> Option<std::time::Duration> {
         let (expires_at, opened_at) = (self.expires_at?.as_millis(), self.opened_at.as_millis());
         let whole = expires_at.saturating_sub(opened_at).max(0);
@@ -284,7 +284,7 @@ impl Request {
         ))
     }
 
-    /// The questions that are answered together, with `answers`; empty for any other request, such as one of a single question.
+    /// Returns the questions that are answered together, with `answers`; empty for any other request, such as one of a single question.
     pub fn form(&self) -> &[Question] {
         match &self.subject {
             About::Question { questions } => match questions.as_slice() {
@@ -295,8 +295,8 @@ impl Request {
         }
     }
 
-    /// The request as it stands in events, lists, `hello` and snapshots: long text is cut, and then the digest is left out, so that only a
-    /// client that fetched the whole request can allow it.
+    /// Returns the request in the form for events, lists, `hello` and snapshots: long text is cut, and then the digest is left out, so
+    /// that only a client that fetched the whole request can allow it.
     pub fn brief(&self) -> Cow<'_, Self> {
         let long_native = self.native.as_ref().is_some_and(|native| native.get().len() > NATIVE_MAX);
         if self.display_truncated || !(self.is_long() || long_native) {
@@ -323,7 +323,7 @@ impl Request {
         })
     }
 
-    /// A copy without the fields that may be long.
+    /// Returns a copy without the fields that may be long.
     fn without_words(&self) -> Self {
         Self {
             request_id: self.request_id.clone(),
@@ -400,18 +400,18 @@ pub struct Answer {
     /// The text to use instead of the request's `editable.value`; only with an option that allows it once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
-    /// The digest of the shown request; a stale one is refused.
+    /// The digest of the displayed request; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// `true` if a `reason` or `remember` that was not offered is ignored, as in the UI protocol, instead of refused. Never on the wire.
     #[serde(skip)]
     pub as_offered: bool,
-    /// The revision that a client showed, where its protocol carries no digest. Never on the wire.
+    /// The revision that a client displayed, if its protocol has no digest. Never on the wire.
     #[serde(skip)]
     pub revision: Option<u64>,
 }
 
-/// Tells `null` from an absent member.
+/// Distinguishes `null` from an absent member.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(deserializer).map(Some)
 }
@@ -425,7 +425,7 @@ pub enum Decision {
         id: String,
         /// The meaning of the option.
         kind: Choice,
-        /// The reason, if the dialect can carry it.
+        /// The reason, if the dialect can transmit it.
         reason: Option<String>,
     },
     /// An option that allows the action once, with an edited text.
@@ -434,7 +434,7 @@ pub enum Decision {
         id: String,
         /// The edited text.
         text: String,
-        /// The reason, if the dialect can carry it.
+        /// The reason, if the dialect can transmit it.
         reason: Option<String>,
     },
     /// Text, or `None` for "cancelled".
@@ -459,12 +459,12 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// The gateway itself: an expiry, a cancel, a dead runtime.
+    /// Returns the gateway itself: an expiry, a cancel, a runtime that ended.
     pub fn gateway() -> Self {
         Self { device_id: DeviceId::trusted("gateway"), name: "gateway".into() }
     }
 
-    /// Another client of the same runtime, by its name if known.
+    /// Returns another client of the same runtime, by its name if known.
     pub fn elsewhere(name: impl Into<String>) -> Self {
         Self { device_id: DeviceId::trusted("elsewhere"), name: name.into() }
     }
@@ -474,11 +474,11 @@ impl Resolver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
-    /// A person, on a device of the gateway or at the agent itself.
+    /// A user, on a device of the gateway or at the agent itself.
     Person,
-    /// A rule that a person gave the gateway.
+    /// A rule that a user gave the gateway.
     Rule,
-    /// The agent: it asked a reviewer of its own instead of people.
+    /// The agent: it asked a reviewer of its own instead of users.
     Agent,
 }
 
@@ -495,7 +495,7 @@ pub struct Receipt {
     /// `true` if the choice lets the agent proceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// The text given (never for a secret prompt).
+    /// The text of the answer (never for a secret prompt).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// The ids of the picked items.
@@ -505,13 +505,13 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub answers: Option<Answers>,
-    /// The reason given with the answer.
+    /// The reason of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The edited text that was allowed, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
-    /// `edited`, safe to show.
+    /// The text `edited`, safe to display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_display: Option<String>,
     /// Warnings about `edited`.
@@ -519,7 +519,7 @@ pub struct Receipt {
     pub edited_warnings: Vec<String>,
     /// The client or rule that decided.
     pub resolved_by: Resolver,
-    /// The kind of answerer: a person, a rule or the agent. Absent if nobody answered, and where it was not recorded.
+    /// The kind of answerer: a user, a rule or the agent. Absent if nobody answered, or if it was not recorded.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,
     /// The time of the answer.

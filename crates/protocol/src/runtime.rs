@@ -9,16 +9,16 @@ use utoipa::ToSchema;
 
 use super::{Capabilities, RuntimeId, Timestamp};
 
-/// Begins the address of a runtime whose sessions begin in terminals of their own: `link:AGENT`.
+/// Prefix of the address of a runtime whose sessions begin in terminals of their own: `link:AGENT`.
 pub const LINK_SCHEME: &str = "link:";
 
 /// The connection of the gateway to a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connect {
-    /// Start this program and speak over its stdin and stdout: the program, then its arguments.
+    /// A program to start, which communicates over its stdin and stdout: the program, then its arguments.
     Command(Vec<String>),
-    /// Connect to a running endpoint: `ws://…`, `unix:…`, `http://…`.
+    /// A running endpoint to connect to: `ws://…`, `unix:…`, `http://…`.
     Endpoint(String),
 }
 
@@ -31,17 +31,17 @@ pub enum RestartPolicy {
     Never,
     /// Restart with growing delays, unless it exited with code 0.
     OnFailure,
-    /// Restart whatever the exit code.
+    /// Restart regardless of the exit code.
     Always,
 }
 
-/// The settings of a runtime. They are handed to the next gateway, which may be of another version: unknown fields are ignored, missing
+/// The settings of a runtime. They are passed to the next gateway, which may be of another version: unknown fields are ignored, missing
 /// fields have defaults.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuntimeSpec {
     /// The name.
     pub id: RuntimeId,
-    /// The dialect it speaks.
+    /// The runtime's dialect.
     pub dialect: String,
     /// The connection to the runtime.
     pub connect: Connect,
@@ -65,10 +65,10 @@ pub struct RuntimeSpec {
     /// `true` if the program outlives the gateway in its holder, so that the next gateway can take it over.
     #[serde(default = "yes")]
     pub outlive: bool,
-    /// The password or token of an endpoint. Never shown.
+    /// The password or token of an endpoint. Never displayed.
     #[serde(default)]
     pub secret: Option<String>,
-    /// The remote control of a Gemini UI, which takes prompts beside the mirror.
+    /// The remote control of a Gemini UI, which accepts prompts besides the mirror.
     #[serde(default)]
     pub remote: Option<String>,
     /// `true` if its agents get the gateway's tools for surfaces and questions.
@@ -83,7 +83,7 @@ fn yes() -> bool {
     true
 }
 
-/// Reads what another version wrote: unknown client tools are not served.
+/// Reads the client tools that another version wrote: unknown ones are not served.
 fn serve_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Serve, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -105,7 +105,7 @@ pub struct Serve {
 }
 
 impl RuntimeSpec {
-    /// A runtime with default settings.
+    /// Makes a runtime with default settings.
     pub fn new(id: RuntimeId, dialect: &str, connect: Connect, cwd: impl Into<PathBuf>) -> Self {
         Self {
             id,
@@ -126,20 +126,20 @@ impl RuntimeSpec {
     }
 }
 
-/// The runtime of the terminals in which people start Codex by hand.
+/// The runtime of the terminals in which users start Codex by hand.
 pub const CODEX_TERMINAL: &str = "codex-terminal";
 
 /// The state of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeState {
-    /// Spawned; the handshake is under way.
+    /// The runtime was started; the handshake is in progress.
     Starting,
-    /// Ready for sessions.
+    /// The runtime is ready for sessions.
     Ready,
-    /// Exited; will be started again.
+    /// The runtime exited and will be started again.
     Restarting,
-    /// Exited.
+    /// The runtime exited.
     Exited,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
@@ -150,7 +150,7 @@ impl RuntimeState {
     /// Every state that the gateway sends.
     pub const ALL: [Self; 4] = [Self::Starting, Self::Ready, Self::Restarting, Self::Exited];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -162,64 +162,65 @@ impl RuntimeState {
     }
 }
 
-/// A runtime as clients see it.
+/// A runtime in the form that clients see.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Runtime)]
 pub struct RuntimeInfo {
     /// The name.
     pub runtime_id: RuntimeId,
-    /// The dialect it speaks.
+    /// The runtime's dialect.
     pub dialect: String,
     /// The runtime's state.
     pub state: RuntimeState,
     /// The program and its arguments, or the endpoint.
     pub connect: Connect,
-    /// The folder it runs in.
+    /// The folder of the runtime.
     pub cwd: String,
-    /// `true` if its commands run in `cwd`, whatever the folder of the session is.
+    /// `true` if the runtime's commands run in `cwd`, regardless of the session's folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed_folder: bool,
-    /// The first thing that it did without asking, in a session in which it has never asked and nobody has told it that it may.
+    /// The first action that the runtime took without asking, in a session in which it has never asked and no user has allowed it to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_unasked: Option<String>,
-    /// The reviewer of its own that it asks instead of people ("Codex's reviewer").
+    /// The reviewer of its own that the runtime asks instead of users ("Codex's reviewer").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The agent's own name and version, once reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The runtime's capabilities, once reported; more may come with its first session.
+    /// The runtime's capabilities, once reported; its first session may add more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// The process id, while it runs.
+    /// The process id, while the process runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The number of starts; 0 for a process of an earlier gateway until its number is known.
     pub generation: u64,
-    /// A random name of this process, made for each start. None for endpoints, and before the first start.
+    /// A random name of this process, made for each start. Absent for endpoints, and before the first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// The reason why it is not ready.
+    /// The reason why the runtime is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// The end of the runtime's output on stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
-    /// `true` if it was stopped on request: it is not restarted. Not on the wire.
+    /// `true` if the runtime was stopped on request: it is not restarted. Not on the wire.
     #[serde(skip)]
     pub stopped: bool,
-    /// `true` if it outlives the gateway.
+    /// `true` if the runtime outlives the gateway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outlives: bool,
-    /// The time when it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry.
+    /// The time when the runtime last sent anything; published with a delay of a few seconds at most. A long silence is normal in agents
+    /// that retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
-    /// The time of its last change.
+    /// The time of the runtime's last change.
     pub updated_at: Timestamp,
 }
 
 impl RuntimeInfo {
-    /// A runtime that is about to start for the `generation`th time, in the folder `cwd`.
+    /// Makes a runtime that is about to start for the `generation`th time, in the folder `cwd`.
     pub fn starting(spec: &RuntimeSpec, cwd: String, generation: u64, now: Timestamp) -> Self {
         Self {
             runtime_id: spec.id.clone(),
@@ -244,7 +245,7 @@ impl RuntimeInfo {
         }
     }
 
-    /// A process of an earlier gateway of which only the runtime's name is known.
+    /// Makes a process of an earlier gateway of which only the runtime's name is known.
     pub fn unknown(id: RuntimeId, problem: String, now: Timestamp) -> Self {
         Self {
             runtime_id: id,
@@ -269,7 +270,8 @@ impl RuntimeInfo {
         }
     }
 
-    /// The same for a device that may see only some of its sessions: without command, folder, process and the program's own output.
+    /// Returns the runtime for a device that may see only some of its sessions: without command, folder, process and the program's own
+    /// output.
     #[must_use]
     pub fn from_outside(&self) -> Self {
         Self {
@@ -287,9 +289,9 @@ impl RuntimeInfo {
         }
     }
 
-    /// The runtime for a new session of a client that names none: the first that is ready, else the first. That of people's own terminals,
-    /// which the gateway attaches by itself, comes after those that somebody has attached and that have not ended; one whose sessions are
-    /// all begun in their terminals comes last.
+    /// Returns the runtime for a new session of a client that names none: the first that is ready, else the first. The runtime of users'
+    /// own terminals, which the gateway attaches by itself, comes after those that a user has attached and that have not ended; one whose
+    /// sessions all begin in their terminals comes last.
     pub fn usual<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
         let order = |info: &Self| {
             let terminals = info.runtime_id.as_str() == CODEX_TERMINAL;
@@ -299,7 +301,7 @@ impl RuntimeInfo {
         all.iter().min_by_key(|one| order((*one).as_ref()))
     }
 
-    /// The folder of its commands, if that is the process's own. That of an endpoint's process is unknown.
+    /// Returns the folder of the runtime's commands, if that is the process's own. The folder of an endpoint's process is unknown.
     pub fn commands_in(&self) -> Option<String> {
         let known = self.fixed_folder && matches!(self.connect, Connect::Command(_));
         known.then(|| self.cwd.clone())

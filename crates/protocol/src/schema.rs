@@ -42,7 +42,7 @@ fn any(of: SchemaType, about: &str) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(of).additional_properties(members).description(Some(about)).into()
 }
 
-/// A string with an enumerated set of values.
+/// Returns the schema of a string with an enumerated set of values.
 pub fn words(all: impl IntoIterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
     text().enum_values(Some(all)).description(Some(about)).into()
 }
@@ -70,7 +70,7 @@ impl ToSchema for Capability {}
 impl PartialSchema for Cursor {
     fn schema() -> RefOr<Schema> {
         let about = "A place in the log: keep it, and give it back as it is.";
-        // More events than nineteen digits can count will never exist.
+        // There will never be more events than nineteen digits can count.
         text().pattern(Some("^[A-Za-z0-9]{1,32}:[0-9]{1,19}$")).description(Some(about)).into()
     }
 }

@@ -19,17 +19,17 @@ pub enum Scope {
     Approve,
     /// Administer runtimes, devices and settings.
     Admin,
-    /// Type in shared terminals, which is to run anything as the owner. Given only where it is asked for by name.
+    /// Type in shared terminals, which allows running any command as the owner. Granted only if it is requested by name.
     Type,
-    /// Draw surfaces and ask by them in one session. Agents alone have it; no device is given it.
+    /// Draw surfaces and ask by them in one session. Only agents have this scope; no device can get it.
     Ui,
 }
 
 impl Scope {
-    /// Every scope that a device may be given, weakest first.
+    /// Every scope that a device may have, weakest first.
     pub const ALL: [Scope; 5] = [Scope::Watch, Scope::Prompt, Scope::Approve, Scope::Admin, Scope::Type];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Scope::Watch => "watch",
@@ -46,14 +46,14 @@ impl Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// No run is under way.
+    /// No run is in progress.
     #[default]
     Idle,
-    /// A run is under way.
+    /// A run is in progress.
     Running,
-    /// A run is under way and waits for an answer.
+    /// A run is in progress and waits for an answer.
     Waiting,
-    /// The runtime is gone; the session can be read, but not prompted.
+    /// The runtime has ended; the session can be read, but not prompted.
     Exited,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
@@ -64,7 +64,7 @@ impl SessionState {
     /// Every state that the gateway sends.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Waiting, Self::Exited];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -80,17 +80,17 @@ impl SessionState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Waits for the previous run.
+    /// The run waits for the previous run.
     Queued,
-    /// The agent works.
+    /// The agent is working.
     Running,
-    /// Waits for an answer.
+    /// The run waits for an answer.
     AwaitingUi,
-    /// Ended by the agent.
+    /// The agent ended the run.
     Completed,
-    /// Ended by a failure.
+    /// The run failed.
     Error,
-    /// Cancelled.
+    /// The run was cancelled.
     Cancelled,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
@@ -101,7 +101,7 @@ impl RunStatus {
     /// The statuses of a run that has not ended.
     pub const UNFINISHED: [Self; 3] = [Self::Queued, Self::Running, Self::AwaitingUi];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -115,7 +115,7 @@ impl RunStatus {
     }
 }
 
-/// A run as clients see it.
+/// A run in the form that clients see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunInfo {
     /// The run.
@@ -124,7 +124,7 @@ pub struct RunInfo {
     pub session_id: SessionId,
     /// The run's status.
     pub status: RunStatus,
-    /// The time when it began.
+    /// The time when the run began.
     pub started_at: Timestamp,
 }
 
@@ -138,12 +138,13 @@ pub struct QueuedPrompt {
     pub text: String,
     /// The device that prompted.
     pub by: Resolver,
-    /// The ceiling that it waits for, if one is reached: it starts when somebody says to go on, or when the ceiling is raised.
+    /// The ceiling for which the prompt waits, if one is reached: it starts when a user allows to continue, or when the ceiling is
+    /// raised.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingOf>,
 }
 
-/// A session as clients see it.
+/// A session in the form that clients see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Session)]
 pub struct SessionInfo {
@@ -161,12 +162,12 @@ pub struct SessionInfo {
     pub title: Option<String>,
     /// The session's working directory.
     pub cwd: String,
-    /// The project that the folder belongs to; absent while it is not known yet. A session that has ended keeps its last one.
+    /// The project of the folder; absent while it is not known yet. A session that has ended keeps its last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
     /// The session's state.
     pub state: SessionState,
-    /// The run under way.
+    /// The current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The current activity: the title of the running tool (the agent's text), or `thinking`, `writing`, `working`; null between runs.
@@ -185,20 +186,20 @@ pub struct SessionInfo {
     /// Queued prompts, next one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueuedPrompt>,
-    /// The time when it was opened.
+    /// The time when the session was opened.
     pub created_at: Timestamp,
     /// The time when a run last began; absent until the first run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompted_at: Option<Timestamp>,
     /// The time when the conversation last changed; starts and exits of its runtime do not count.
     pub updated_at: Timestamp,
-    /// The number of messages of people and of the agent; absent in sessions stored before messages were counted.
+    /// The number of messages of users and of the agent; absent in sessions stored before messages were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_count: Option<u64>,
-    /// The beginning of a person's latest message.
+    /// The beginning of a user's latest message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_user_message: Option<String>,
-    /// `true` if the session is in a terminal of its own, which is open on this machine: its person can go on there at any time.
+    /// `true` if the session is in a terminal of its own, which is open on this machine: its user can continue there at any time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub linked: bool,
     /// `true` if the session ended with its runtime and resumes when the runtime is restarted.

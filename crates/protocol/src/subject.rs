@@ -2,7 +2,7 @@
 
 use crate::about::Question;
 
-/// A folder that a runtime names for a command. The gateway compares it with the session's.
+/// A folder that a runtime names for a command. The gateway compares it with the session's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FolderClaim {
     /// A field of the command: the runtime runs the command there.
@@ -12,7 +12,7 @@ pub enum FolderClaim {
 }
 
 impl FolderClaim {
-    /// The folder as the runtime wrote it; it may be relative to the session's.
+    /// Returns the folder as the runtime wrote it; it may be relative to the session's folder.
     pub fn path(&self) -> &str {
         match self {
             Self::Field(path) | Self::Words(path) => path,
@@ -46,7 +46,7 @@ pub enum RequestSubject {
         /// Further members of the input, as JSON.
         more: String,
     },
-    /// A tool is called.
+    /// A call of a tool.
     Tool {
         /// The name.
         name: String,
@@ -55,14 +55,14 @@ pub enum RequestSubject {
     },
     /// A plan that waits for approval.
     Plan(String),
-    /// Questions to a person.
+    /// Questions to a user.
     Questions {
-        /// The questions, in the order they are shown.
+        /// The questions, in the order of display.
         questions: Vec<Question>,
         /// The questions as text.
         words: String,
     },
-    /// Text for a person: an approval has no effect by itself.
+    /// Text for a user: an approval has no effect by itself.
     Text(String),
     /// A yes-or-no question whose action the runtime describes in text only; the text may be a shell command.
     Confirm {
@@ -75,7 +75,7 @@ pub enum RequestSubject {
     Unreadable {
         /// The reason.
         why: &'static str,
-        /// Everything that the runtime sent.
+        /// The complete message of the runtime.
         raw: String,
     },
 }

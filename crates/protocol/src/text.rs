@@ -1,16 +1,16 @@
 //! Sanitizes text of agents for display in a terminal, a file or a page.
 //!
-//! An agent's text may hold escape sequences that move the cursor or set the clipboard or the title, and characters that reverse or hide
-//! text. Everything but printable text, line feed and tab is replaced by a visible escape.
+//! An agent's text may contain escape sequences that move the cursor or set the clipboard or the title, and characters that reverse or
+//! hide text. Everything except printable text, line feed and tab is replaced by a visible escape.
 
 use std::fmt::Write as _;
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
-/// The longest incomplete UTF-8 sequence, in bytes.
+/// Maximum length of an incomplete UTF-8 sequence, in bytes.
 const CARRY_MAX: usize = 3;
 
-/// Sanitizes a stream of text, however it is split into pieces.
+/// Sanitizes a stream of text, regardless of how it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Cleaner {
     carry: Vec<u8>,
@@ -19,12 +19,12 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// For complete JSON: hidden characters are escaped as JSON escapes, so that the value stays the same.
+    /// Makes a cleaner for complete JSON: hidden characters are escaped as JSON escapes, so that the value stays the same.
     pub fn json() -> Self {
         Self { json: true, ..Self::default() }
     }
 
-    /// Takes the next bytes and appends their printable form. An incomplete character waits for its remaining bytes.
+    /// Accepts the next bytes and appends their printable form. An incomplete character waits for its remaining bytes.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
         let mut rest = if self.carry.is_empty() {
@@ -56,7 +56,7 @@ impl Cleaner {
         }
     }
 
-    /// Ends the stream: an incomplete character is shown as bytes.
+    /// Ends the stream: an incomplete character is written as escaped bytes.
     pub fn finish(&mut self, out: &mut String) {
         let rest = std::mem::take(&mut self.carry);
         self.bytes(&rest, out);
@@ -135,8 +135,8 @@ pub fn line(text: &str, most: usize) -> String {
     }
 }
 
-/// Text of a runtime for a terminal or a page: invalid UTF-8 is replaced; controls (but newline and tab) and characters that change how
-/// others are shown are escaped.
+/// Sanitizes text of a runtime for a terminal or a page: invalid UTF-8 is replaced; control characters (except newline and tab) and
+/// characters that change how others are displayed are escaped.
 pub fn printable(text: &[u8]) -> String {
     use unicode_general_category::{GeneralCategory, get_general_category};
     let text = String::from_utf8_lossy(text);

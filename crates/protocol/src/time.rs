@@ -5,25 +5,25 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// A wall-clock instant in milliseconds since the Unix epoch; shown as RFC 3339 in UTC (`2026-11-21T09:30:00.125Z`).
+/// A wall-clock instant in milliseconds since the Unix epoch; formatted as RFC 3339 in UTC (`2026-11-21T09:30:00.125Z`).
 ///
-/// Only for people to read: order comes from [`Position`](super::Position), deadlines from a monotonic clock.
+/// Only for display: order comes from [`Position`](super::Position), deadlines from a monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = String, format = DateTime)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// An instant from milliseconds since the Unix epoch.
+    /// Makes an instant from milliseconds since the Unix epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// The instant `millis` later, saturating.
+    /// Returns the instant `millis` later, saturating.
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))

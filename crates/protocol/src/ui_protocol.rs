@@ -1,6 +1,6 @@
-//! The messages of the UI protocol, version 0, that the gateway and its bridge write alike. Pure.
+//! The messages of the UI protocol, version 0, that both the gateway and its bridge write. Pure.
 //!
-//! Between two sides of this protocol a message keeps the members that this version does not know.
+//! Between two sides of this protocol a message retains the members that this version does not know.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::Request;
 use super::answers::{self, AnswerRole, Answerer};
 
-/// The members of an object, as they were sent.
+/// The members of an object, as sent.
 pub type Members = BTreeMap<String, Box<RawValue>>;
 
 /// The members of `run.start` that the gateway reads or does not pass on: it offers no tools of clients to runtimes.
@@ -27,7 +27,7 @@ pub const START_MEMBERS: [&str; 10] = [
     "tool_choice",
 ];
 
-/// Most runs that are numbered at a time; an older one would begin at 0 again.
+/// Maximum number of runs that are numbered at a time; an older one would begin at 0 again.
 const RUNS_MAX: usize = 64;
 
 /// A notification of a runtime of this protocol.
@@ -40,35 +40,35 @@ pub struct RuntimeNotification {
 }
 
 impl RuntimeNotification {
-    /// Reads a runtime's own message; `None` if it is no notification with an object as `params`.
+    /// Reads a runtime's own message; `None` if it is not a notification with an object as `params`.
     pub fn read(native: &[u8]) -> Option<Self> {
         serde_json::from_slice(native).ok()
     }
 
-    /// The text of a parameter.
+    /// Returns the text of a parameter.
     pub fn text(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.params.get(name)?.get()).ok()
     }
 
-    /// Returns whether it says more than that a run has a status.
+    /// Returns whether the notification has more than the status of a run.
     pub fn is_status_with_more(&self) -> bool {
         self.method == "run.status" && self.params.keys().any(|name| name != "run_id" && name != "status")
     }
 }
 
-/// Sets a member; the value is one that always can be written.
+/// Sets a member; the serialization of the value must not fail.
 pub fn set(members: &mut Members, name: &str, value: &impl serde::Serialize) {
     if let Ok(value) = to_raw_value(value) {
         members.insert(name.to_owned(), value);
     }
 }
 
-/// The name of a request in a protocol without digests: its id, and the revision if the request has changed.
+/// Returns the name of a request in a protocol without digests: its id, and the revision if the request has changed.
 pub fn request_name(request: &str, revision: u64) -> String {
     if revision == 0 { request.to_owned() } else { format!("{request}#{revision}") }
 }
 
-/// The request and the revision in a name of [`request_name`].
+/// Parses a name of [`request_name`] into the request and the revision.
 pub fn parse_request_name(name: &str) -> (&str, u64) {
     match name.split_once('#') {
         // An invalid revision matches no request.
@@ -77,15 +77,15 @@ pub fn parse_request_name(name: &str) -> (&str, u64) {
     }
 }
 
-/// The numbers of the agent events of each run: the place of an event among those of its run, whoever reads it and whenever. The prompt
-/// is not echoed to the client that sent it, so that messages of users stand before the others: -1, -2 ..
+/// The numbers of the agent events of each run: the index of an event among those of its run, the same for every reader and at any time.
+/// The prompt is not echoed to the client that sent it, so that messages of users precede the others: -1, -2 ..
 #[derive(Clone, Debug, Default)]
 pub struct EventNumbers {
     runs: VecDeque<(String, i64, i64)>,
 }
 
 impl EventNumbers {
-    /// The number of a run's next event.
+    /// Returns the number of a run's next event.
     pub fn next(&mut self, run: &str, of_user: bool) -> i64 {
         let at = self.runs.iter().position(|(known, ..)| known == run).unwrap_or_else(|| {
             if self.runs.len() >= RUNS_MAX {
@@ -104,17 +104,16 @@ impl EventNumbers {
     }
 }
 
-/// The parameters of a question of a runtime of this protocol, for a client of this protocol: as they were sent, with the gateway's run.
-/// Where the gateway shows something else than the runtime's text, its display precedes that text, because a client may show only the
-/// beginning; a label follows the verb of its answer.
-/// `None` if they are too long to be here.
+/// Returns the parameters of a question of a runtime of this protocol, for a client of this protocol: unchanged, with the gateway's run.
+/// If the gateway's display differs from the runtime's text, it precedes that text, because a client may display only the beginning; a
+/// label follows the verb of its answer. `None` if the parameters were too long to be stored.
 pub fn question(request: &Request) -> Option<Members> {
     let mut params: Members = serde_json::from_str(request.native.as_ref()?.get()).ok()?;
     set(&mut params, "run_id", &request.run_id);
     if controls(&text_of(&params, "title")) {
         set(&mut params, "title", &request.title);
     }
-    // A runtime's label stands beside the gateway's verb, so that it cannot present one answer as the other.
+    // A runtime's label is written beside the gateway's verb, so that it cannot present one answer as the other.
     let actions = answers::actions(request, Answerer::UNLIMITED);
     for (name, role) in [("confirm_label", AnswerRole::AllowOnce), ("cancel_label", AnswerRole::Deny)] {
         if let Some(action) = actions.iter().find(|action| action.role == role && params.contains_key(name)) {

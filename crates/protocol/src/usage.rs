@@ -1,22 +1,23 @@
 //! Spending of agents: tokens, and money where they report it.
 //!
-//! There is one meaning of each count, whatever the agent's own protocol calls it: `input` is everything that the model read, with what
-//! came from its cache; `output` is everything that it wrote, with its reasoning. A count that the agent does not tell is absent, never 0.
+//! Each count has one meaning, regardless of its name in the agent's own protocol: `input` is everything that the model read, including
+//! tokens from its cache; `output` is everything that it wrote, including its reasoning. A count that the agent does not report is
+//! absent, never 0.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Most tokens that one report, run or sum may count; a larger number is no count and is left out, a larger sum stays here.
+/// Maximum number of tokens that one report, run or sum may count; a larger count is invalid and left out, a larger sum stays here.
 pub const TOKENS_MAX: u64 = 1 << 40;
-/// Most money of one amount, in any currency; a larger one is left out, a larger sum stays here.
+/// Maximum amount of money, in any currency; a larger one is left out, a larger sum stays here.
 pub const MONEY_MAX: f64 = 1e9;
-/// Currencies in one sum; amounts in further ones are left out.
+/// Maximum number of currencies in one sum; amounts in further ones are left out.
 pub const CURRENCIES_MAX: usize = 8;
-/// Fractions of a currency's unit that are kept: amounts are rounded to a billionth.
+/// Number of fractions of a currency's unit that are stored: amounts are rounded to a billionth.
 const FRACTIONS: f64 = 1e9;
 
-/// An amount of money in the currency that the agent told. Amounts of different currencies are never added or converted.
+/// An amount of money in the currency that the agent reported. Amounts of different currencies are never added or converted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Money {
     /// The amount.
@@ -28,7 +29,8 @@ pub struct Money {
 }
 
 impl Money {
-    /// An amount that an agent told; `None` unless it is a finite number from 0 to [`MONEY_MAX`] and the currency has three letters.
+    /// Makes an amount that an agent reported; `None` unless it is a finite number from 0 to [`MONEY_MAX`] and the currency has three
+    /// letters.
     pub fn told(amount: f64, currency: &str) -> Option<Self> {
         let currency = currency.trim();
         let known = currency.len() == 3 && currency.bytes().all(|letter| letter.is_ascii_alphabetic());
@@ -37,13 +39,13 @@ impl Money {
     }
 }
 
-/// A count of tokens that an agent told; `None` unless it is a number from 0 to [`TOKENS_MAX`].
+/// Returns a count of tokens that an agent reported; `None` unless it is a number from 0 to [`TOKENS_MAX`].
 pub fn tokens_told(count: f64) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // in bounds
     (count.is_finite() && (0.0..=TOKENS_MAX as f64).contains(&count)).then_some(count as u64)
 }
 
-/// A count in three digits or more: 950, 12.3k, 4.56M.
+/// Formats a count in three digits or more: 950, 12.3k, 4.56M.
 pub fn short_count(count: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // three digits of it are shown
     let of = |unit: f64, name: &str| {
@@ -65,13 +67,13 @@ pub fn short_count(count: u64) -> String {
     }
 }
 
-/// An amount of money in digits; a small one has more of them.
+/// Formats an amount of money in digits; a small one has more of them.
 pub fn short_amount(amount: f64) -> String {
     let digits = if amount > 0.0 && amount < 0.995 { 4 } else { 2 };
     format!("{amount:.digits$}")
 }
 
-/// For `deserialize_with`: a count of tokens. Whatever is no count reads as absent, so that the rest of the message can be read.
+/// Reads a count of tokens, as `deserialize_with`. An invalid count is read as absent, so that the rest of the message can be read.
 ///
 /// # Errors
 /// The input is not JSON.
@@ -79,13 +81,13 @@ pub fn lenient_tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>
     Ok(Value::deserialize(input)?.as_f64().and_then(tokens_told))
 }
 
-/// Tokens and money spent: by a step, a run, a session, or since some time. What was not told is absent.
+/// Tokens and money spent: by a step, a run, a session, or since some time. A figure that was not reported is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Spending {
-    /// Tokens that the model read, with those from its cache.
+    /// Tokens that the model read, including those from its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that the model wrote, with its reasoning.
+    /// Tokens that the model wrote, including its reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The part of `input_tokens` that came from the model's cache.
@@ -103,13 +105,13 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// The counts, in a fixed order.
+    /// Returns the counts, in a fixed order.
     pub const fn counts(&self) -> [Option<u64>; 5] {
         let Self { input_tokens, output_tokens, cached_read_tokens, cached_write_tokens, reasoning_tokens, .. } = self;
         [*input_tokens, *output_tokens, *cached_read_tokens, *cached_write_tokens, *reasoning_tokens]
     }
 
-    /// Spending of these counts, in the order of [`counts`](Self::counts), and these costs.
+    /// Makes spending of these counts, in the order of [`counts`](Self::counts), and these costs.
     pub const fn of([input, output, read, write, reasoning]: [Option<u64>; 5], costs: Vec<Money>) -> Self {
         Self {
             input_tokens: input,
@@ -121,12 +123,12 @@ impl Spending {
         }
     }
 
-    /// Spending of money alone.
+    /// Makes spending of money alone.
     pub fn money(cost: Option<Money>) -> Self {
         Self { costs: cost.into_iter().collect(), ..Self::default() }
     }
 
-    /// Tokens read and written.
+    /// Returns the number of tokens read and written.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.unwrap_or(0).saturating_add(self.output_tokens.unwrap_or(0))
     }
@@ -136,7 +138,7 @@ impl Spending {
         self.counts().iter().flatten().all(|count| *count == 0) && self.costs.iter().all(|cost| cost.amount <= 0.0)
     }
 
-    /// The amount in a currency, if one was told.
+    /// Returns the amount in a currency, if one was reported.
     pub fn cost_in(&self, currency: &str) -> Option<f64> {
         self.costs.iter().find(|cost| cost.currency == currency).map(|cost| cost.amount)
     }
@@ -146,7 +148,7 @@ impl Spending {
         *self == Self::default()
     }
 
-    /// Adds further spending. Sums stay within [`TOKENS_MAX`] and [`MONEY_MAX`].
+    /// Adds further spending. Sums are limited to [`TOKENS_MAX`] and [`MONEY_MAX`].
     pub fn add(&mut self, more: &Self) {
         let sum = |known: Option<u64>, more: Option<u64>| match (known, more) {
             (known, None) => known,
@@ -169,8 +171,8 @@ impl Spending {
 
 /// A report of spending, in one message of a runtime.
 ///
-/// A figure is told as what a step spent (a model call or a turn, told once), or as the sum since the conversation began. A sum is turned
-/// into what was spent since the last one by whoever keeps the last one; a step beside it is used only if there is none.
+/// A figure is reported as the spending of a step (a model call or a turn, reported once), or as the sum since the conversation began.
+/// The receiver that stores the last sum converts a sum to the spending since then; a step beside it is used only if there is no sum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpendReport {
     /// The spending of the step.
@@ -180,12 +182,12 @@ pub struct SpendReport {
 }
 
 impl SpendReport {
-    /// A report of a step, unless it has no figures.
+    /// Makes a report of a step, unless it has no figures.
     pub fn step(step: Spending) -> Option<Self> {
         (!step.is_unknown()).then(|| Self { step, total: Spending::default() })
     }
 
-    /// A report of sums, unless it has no figures.
+    /// Makes a report of sums, unless it has no figures.
     pub fn total(total: Spending) -> Option<Self> {
         (!total.is_unknown()).then(|| Self { step: Spending::default(), total })
     }

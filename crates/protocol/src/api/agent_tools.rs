@@ -35,10 +35,10 @@ pub struct AgentMcpServer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum McpTransport {
-    #[doc = concat!("By the server's standard input and output.")]
+    #[doc = concat!("The agent uses the server's standard input and output.")]
     #[default]
     Stdio,
-    #[doc = concat!("By HTTP.")]
+    #[doc = concat!("The agent connects over HTTP.")]
     Http,
 }
 
@@ -68,7 +68,7 @@ pub enum McpState {
 }
 
 impl McpTransport {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -78,7 +78,7 @@ impl McpTransport {
 }
 
 impl McpState {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -119,7 +119,7 @@ pub enum SkillScope {
     Repo,
 }
 
-/// A skill that could not be read, and why.
+/// A skill that could not be read, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkillError {
     #[doc = concat!("The file of the skill.")]

@@ -6,16 +6,16 @@ use utoipa::ToSchema;
 use super::KnownItems;
 use crate::{Resolver, RunId, SessionId, Timestamp};
 
-/// Every file that changed since the first prompt of a session.
+/// The changed files since the first prompt of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesView {
     /// The session.
     pub session_id: SessionId,
-    /// The source of the changes; none if no changes are known.
+    /// The source of the changes; `none` if no changes are known.
     pub source: ChangesSource,
     /// The session's folder.
     pub root: String,
-    /// The moment that files are compared with; absent before the first prompt.
+    /// The state that files are compared with; absent before the first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<ChangesBase>,
     /// A digest of all other members.
@@ -23,7 +23,7 @@ pub struct ChangesView {
     /// The files, by path, at most 2,000.
     #[schema(value_type = Vec<ChangedFile>)]
     pub files: KnownItems<ChangedFile>,
-    /// Changed files that are not listed.
+    /// The number of changed files that are not listed.
     pub left_off: usize,
     /// The runs whose changes are known, oldest first.
     #[schema(value_type = Vec<ChangedRun>)]
@@ -37,19 +37,19 @@ pub struct ChangesView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangesSource {
-    /// States of the folder that the gateway keeps with git.
+    /// States of the folder that the gateway stores with git.
     Git,
-    /// Nothing: `notes` say why.
+    /// No source: `notes` contain the reason.
     None,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
     Unknown,
 }
 
-/// The moment that files are compared with.
+/// The state that files are compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesBase {
-    /// The time of the look at the folder: before the first prompt, unless the note `baseline_late` is there.
+    /// The time of the scan of the folder: before the first prompt, unless the note `baseline_late` is present.
     pub at: Timestamp,
 }
 
@@ -63,39 +63,39 @@ pub enum ChangeStatus {
     Modified,
     /// The file was deleted.
     Deleted,
-    /// Another path, with the same or a similar content.
+    /// The file has another path, with the same or a similar content.
     Renamed,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
     Unknown,
 }
 
-/// The comparison that was made of a file.
+/// The kind of comparison of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeCompared {
-    /// By lines.
+    /// The file is compared by lines.
     Text,
-    /// Not: it is no text.
+    /// The file is not compared, because it is not text.
     Binary,
-    /// Not: it is too large.
+    /// The file is not compared, because it is too large.
     Large,
-    /// Not: it is a link.
+    /// The file is not compared, because it is a link.
     Link,
-    /// Not: it cannot be read, how it was is not kept, or it is a repository of its own.
+    /// The file is not compared, because it cannot be read, its earlier content is not stored, or it is a repository of its own.
     Unreadable,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
     Unknown,
 }
 
-/// The author of a change, as far as the time tells.
+/// The author of a change, as far as the time of the change shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangedBy {
-    /// The file changed while a run was under way.
+    /// The file changed while a run was in progress.
     Session,
-    /// The file changed while no run was under way.
+    /// The file changed while no run was in progress.
     Others,
     /// The file changed both during a run and outside of one.
     Both,
@@ -114,47 +114,47 @@ pub struct ChangedFile {
     pub from: Option<String>,
     /// The change of the file.
     pub status: ChangeStatus,
-    /// Lines that came; absent where they are not compared.
+    /// The number of added lines; absent if the lines are not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<usize>,
-    /// Lines that went; absent where they are not compared.
+    /// The number of removed lines; absent if the lines are not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
-    /// The comparison that was made of the file.
+    /// The kind of comparison of the file.
     pub compared: ChangeCompared,
     /// The reason why there is no diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Another text once the file changed again.
+    /// A digest of the change; it differs once the file changes again.
     pub digest: String,
     /// The author of the change.
     pub by: ChangedBy,
-    /// The runs in which it changed.
+    /// The runs in which the file changed.
     pub runs: Vec<RunId>,
 }
 
-/// A run, and how many files changed in it.
+/// A run, and the number of files that changed in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangedRun {
     /// The run.
     pub run_id: RunId,
     /// The time when the run began.
     pub at: Timestamp,
-    /// The first 120 characters of its prompt; empty if it was prompted elsewhere.
+    /// The first 120 characters of its prompt; empty if the prompt was sent elsewhere.
     pub prompt: String,
-    /// Paths that changed in it; a renamed file has two.
+    /// The number of paths that changed in the run; a renamed file has two.
     pub files: usize,
-    /// `true` if its start was noted after it had begun: some of its changes may count as those of others.
+    /// `true` if the start was recorded after the run had begun: some of its changes may count as those of others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }
 
-/// A part that was left out of an answer.
+/// A note about a part that was left out of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesNote {
     /// A stable code.
     pub code: String,
-    /// The note, for people.
+    /// The note, for users.
     pub text: String,
 }
 
@@ -168,14 +168,14 @@ pub struct ChangeDiff {
     pub from: Option<String>,
     /// The change of the file.
     pub status: ChangeStatus,
-    /// The comparison that was made of the file.
+    /// The kind of comparison of the file.
     pub compared: ChangeCompared,
     /// The reason why there is no diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Another text once the file changed again.
+    /// A digest of the change; it differs once the file changes again.
     pub digest: String,
-    /// A unified diff with three lines of context; empty where the file is not compared.
+    /// A unified diff with three lines of context; empty if the file is not compared.
     pub diff: String,
     /// `true` if hunks were left out at the end.
     pub truncated: bool,
@@ -188,13 +188,13 @@ pub struct ChangeDiff {
 pub struct ChangeHunk {
     /// The number, from 0.
     pub index: usize,
-    /// The first line before.
+    /// The first line before the change.
     pub old_start: usize,
-    /// The lines before.
+    /// The number of lines before the change.
     pub old_lines: usize,
-    /// The first line now.
+    /// The first line after the change.
     pub new_start: usize,
-    /// The lines now.
+    /// The number of lines after the change.
     pub new_lines: usize,
 }
 
@@ -203,22 +203,22 @@ pub struct ChangeHunk {
 pub struct UndoneChange {
     /// The file.
     pub path: String,
-    /// Names the patch that brings the change back.
+    /// The identifier of the patch that restores the change.
     pub patch_id: String,
     /// The patch; empty for a file that is not compared by lines.
     pub patch: String,
 }
 
-/// A patch that brings back what was undone.
+/// A patch that restores an undone change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeptPatch {
-    /// The name.
+    /// The identifier.
     pub patch_id: String,
     /// The file.
     pub path: String,
     /// The time when the change was undone.
     pub at: Timestamp,
-    /// The device that did it.
+    /// The device that undid the change.
     pub by: Resolver,
 }
 
@@ -228,12 +228,12 @@ pub struct KeptPatch {
 pub struct UndoChange {
     /// The file, by its path in the list.
     pub path: String,
-    /// The digest in the list: nothing is undone if the file is another meanwhile.
+    /// The digest in the list: nothing is undone if the file has changed meanwhile.
     pub digest: String,
-    /// The number of a hunk; all of the file if absent.
+    /// The number of a hunk; the whole file if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunk: Option<usize>,
-    /// Undo although a run is under way.
+    /// `true` to undo although a run is in progress.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub during_run: bool,
 }
@@ -241,18 +241,18 @@ pub struct UndoChange {
 /// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UndoneChanges {
-    /// Newest first; at most 200.
+    /// The undone changes, newest first; at most 200.
     #[schema(value_type = Vec<KeptPatch>)]
     pub undone: KnownItems<KeptPatch>,
 }
 
-/// A change to bring back.
+/// A change to restore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedoChange {
     /// The identifier of the undone changes.
     pub patch_id: String,
-    /// Bring it back although a run is under way.
+    /// `true` to restore although a run is in progress.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub during_run: bool,
 }
@@ -275,7 +275,7 @@ pub struct ChangesReview {
 pub struct LineComment {
     /// The file, by its path in the list.
     pub path: String,
-    /// The side that the lines are of.
+    /// The side of the diff that the lines belong to.
     pub side: DiffSide,
     /// The first line, from 1.
     #[schema(minimum = 1)]
@@ -291,8 +291,8 @@ pub struct LineComment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffSide {
-    /// The file as it is.
+    /// The file after the change.
     New,
-    /// The file as it was.
+    /// The file before the change.
     Old,
 }

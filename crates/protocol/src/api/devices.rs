@@ -20,7 +20,7 @@ pub struct Grant {
     /// If present, the device is limited to these sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionId>>,
-    /// The highest risk of a request that the device may answer; any if absent.
+    /// The maximum risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `true` if the device may answer from a notification, without opening the request.
@@ -34,14 +34,14 @@ impl Grant {
         Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
     }
 
-    /// All scopes for the whole gateway: the local administrator.
+    /// Returns a grant of all scopes for the whole gateway: that of the local administrator.
     pub fn all() -> Self {
         Self::of(&Scope::ALL)
     }
 
     /// Returns whether the grant has a scope, for any target.
     pub fn has(&self, scope: Scope) -> bool {
-        // Who may prompt the agent may draw in its place.
+        // A device that may prompt the agent may draw in its place.
         self.scopes.contains(&scope) || (scope == Scope::Ui && self.scopes.contains(&Scope::Prompt))
     }
 
@@ -137,11 +137,11 @@ pub struct DeviceView {
     pub expires_at: Option<Timestamp>,
     /// `true` if the device has an open stream, socket or long poll.
     pub online: bool,
-    /// `true` if this is the device that asks.
+    /// `true` if this is the calling device.
     pub you: bool,
     /// `true` if this is the local administrator, which cannot be revoked.
     pub local: bool,
-    /// `true` if this is a browser of this user on this machine, which ends 30 days after its last use.
+    /// `true` if this is a browser of this user on this machine, whose enrolment ends 30 days after its last use.
     pub local_browser: bool,
 }
 
@@ -150,7 +150,7 @@ pub struct DeviceView {
 pub struct Identity {
     #[doc = concat!("The device.")]
     pub device_id: DeviceId,
-    #[doc = concat!("The name that people gave the device.")]
+    #[doc = concat!("The name that users gave the device.")]
     pub name: String,
     #[doc = concat!("The kind of device.")]
     pub kind: DeviceKind,
@@ -168,10 +168,10 @@ pub struct Me {
     #[doc = concat!("The calling device.")]
     #[serde(flatten)]
     pub device: Identity,
-    /// The value of `Plexus-CSRF` for every request of a page but GET and HEAD.
+    /// The required value of `Plexus-CSRF` for every request of a page except GET and HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csrf: Option<String>,
-    /// For a device with a risk limit: devices that may answer what it may not, as far as it may know them.
+    /// For a device with a risk limit: the devices that may answer requests above its limit, as far as it may know them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_on: Option<AnsweredOn>,
     #[doc = concat!("The gateway that answers.")]
@@ -223,7 +223,7 @@ pub struct NewDevice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 256)]
     pub sessions: Option<Vec<SessionId>>,
-    /// The highest risk of a request that the device may answer; any if absent.
+    /// The maximum risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `true` if the device may answer from a notification.
@@ -239,7 +239,7 @@ pub struct Devices {
     pub devices: KnownItems<DeviceView>,
 }
 
-/// A device and its token, which is shown only once; or `csrf` if the token is a cookie.
+/// A device and its token, which is returned only once; or `csrf` if the token is a cookie.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
     #[doc = concat!("The new device.")]
@@ -250,7 +250,7 @@ pub struct NewToken {
     #[doc = concat!("The bearer token; absent for a browser, which gets it as a cookie.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The value of `Plexus-CSRF` for every request of a page but GET and HEAD.
+    /// The required value of `Plexus-CSRF` for every request of a page except GET and HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csrf: Option<String>,
 }
@@ -291,7 +291,7 @@ pub struct NewCode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 256)]
     pub sessions: Option<Vec<SessionId>>,
-    /// The highest risk of a request that the device may answer; any if absent.
+    /// The maximum risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `true` if the device may answer from a notification.
@@ -307,18 +307,18 @@ fn yes() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).into()
 }
 
-/// A browser to sign in by the token that came with the request.
+/// A browser to sign in with the token of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// Always true: the browser gets a cookie.
     #[schema(schema_with = yes)]
     pub cookie: bool,
-    /// The browser's name; the token's device's if absent.
+    /// The browser's name; the name of the token's device if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     pub name: Option<String>,
-    /// The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device.
+    /// The identifier that the page stores. A browser on this machine that signs in again with it replaces its former device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 16, max_length = 64, pattern = "^[A-Za-z0-9-]+$")]
     pub browser: Option<String>,
@@ -343,7 +343,7 @@ pub struct Share {
     pub url: String,
     #[doc = concat!("The bearer token of the link.")]
     pub token: String,
-    #[doc = concat!("The end of the link; always present.")]
+    #[doc = concat!("The time when the link expires; always present.")]
     #[schema(required, nullable = false)]
     pub expires_at: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Pages of events, and where reading resumes.
+//! Pages of events, and the positions at which reading resumes.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,7 +19,7 @@ use crate::{Cursor, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
 pub enum ResumeVerdict {
     /// Everything after the cursor follows.
     Ok,
-    /// Retention has removed some of what came after the cursor: a snapshot comes first.
+    /// Retention has removed some of the events after the cursor: a snapshot comes first.
     Gap,
     /// The cursor is of another epoch of the log: a snapshot comes first.
     Reset,
@@ -31,7 +31,7 @@ pub enum ResumeVerdict {
 }
 
 impl ResumeVerdict {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -109,7 +109,7 @@ impl EventEnvelope {
     }
 }
 
-/// With `merge`: the item has only some parts of a long text.
+/// The missing parts of an item that has, with `merge`, only some parts of a long text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cut {
     /// The number of missing parts before this one.
@@ -157,7 +157,7 @@ pub struct PageEnd {
     pub next: String,
     #[doc = concat!("The end of the log.")]
     pub head: Cursor,
-    #[doc = concat!("Whether the cursor of the call could be resumed from.")]
+    #[doc = concat!("The verdict on the cursor of the call: whether reading can resume there.")]
     pub resume: ResumeVerdict,
     #[doc = concat!("The snapshot of the session, in place of lost events.")]
     #[serde(default, deserialize_with = "buffered", skip_serializing_if = "Option::is_none")]

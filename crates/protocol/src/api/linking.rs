@@ -1,4 +1,4 @@
-//! Agents with terminals of their own, and what linking changes in their settings.
+//! Agents with terminals of their own, and the changes that linking makes in their settings.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ pub enum LinkStanding {
     Linked,
     /// Another program or version linked it.
     OutOfDate,
-    /// Only a part of what linking wrote is there.
+    /// Only a part of the entries that linking wrote is present.
     Damaged,
-    /// The files cannot be read, or are not understood.
+    /// The files cannot be read or parsed.
     #[serde(other)]
     Unknown,
 }
@@ -33,7 +33,7 @@ pub struct LinkFile {
     /// The path of the file.
     #[schema(value_type = String)]
     pub path: PathBuf,
-    /// The file that it leads to, if it is a symbolic link.
+    /// The target of the file, if it is a symbolic link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub leads_to: Option<PathBuf>,
@@ -41,10 +41,10 @@ pub struct LinkFile {
     pub action: String,
     /// The change as a unified diff.
     pub diff: String,
-    /// Of a removal: whether the file is afterwards byte for byte as it was before linking.
+    /// For a removal: `true` if the file is afterwards byte for byte as it was before linking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<bool>,
-    /// The path of the copy of a deleted file, which is kept because somebody edited the file.
+    /// The path of the copy of a deleted file, which is retained because a user edited the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub copy: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct LinkFile {
 pub struct LinkOffer {
     /// The files that change.
     pub files: Vec<LinkFile>,
-    /// Names exactly these changes: they are made by giving it back.
+    /// The identity of exactly these changes; a client sends it back to make them.
     pub digest: String,
 }
 
@@ -64,7 +64,7 @@ pub struct LinkOffer {
 pub struct AgentLink {
     /// The name for `plexus link`.
     pub agent: String,
-    /// The name for people.
+    /// The displayed name.
     pub title: String,
     /// The program.
     pub program: String,
@@ -80,20 +80,20 @@ pub struct AgentLink {
     /// The problem, or the alternative to linking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The reason why its version is not linked.
+    /// The reason why the agent's version is not linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// Other settings that keep it from being seen.
+    /// Other settings that prevent the gateway from seeing the agent's sessions.
     pub notices: Vec<String>,
-    /// The part of its sessions that is seen.
+    /// The part of the agent's sessions that the gateway sees.
     pub seen: String,
-    /// The time of the last message from its terminals; absent if there was none since the gateway started.
+    /// The time of the last message from the agent's terminals; absent if there was none since the gateway started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
     /// The changes that linking makes; absent if the agent cannot be linked, or is linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkOffer>,
-    /// The changes that unlinking makes; absent if the files have no entries of ours.
+    /// The changes that unlinking makes; absent if the files have no entries of the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlink: Option<LinkOffer>,
 }
@@ -104,18 +104,18 @@ pub struct AgentLink {
 pub enum LinkAction {
     /// Link the agent.
     Link,
-    /// Take out what linking wrote.
+    /// Unlink the agent.
     Unlink,
 }
 
-/// A change that somebody has seen and wants made.
+/// A change that a user has seen and confirms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LinkWish)]
 pub struct LinkChange {
     /// The action to carry out.
     pub action: LinkAction,
-    /// The digest of the changes as they were shown.
+    /// The digest of the displayed changes.
     pub digest: String,
 }
 

@@ -1,11 +1,11 @@
-//! Requests and responses of the gateway, over HTTP and over the native WebSocket: each exists once, here, and both sides use it.
+//! Requests and responses of the gateway, over HTTP and over the native WebSocket: each has one type here, which both sides use.
 //!
 //! Clients ignore unknown members, and accept that optional ones are absent. In a list they skip the elements that only a newer gateway
-//! has, and can report their number ([`KnownItems`]); an unknown value of an enumeration is its `Unknown`, where it has one. The gateway
-//! refuses unknown members of a request where the type does.
+//! has, and can report their number ([`KnownItems`]); an unknown value of an enumeration is its `Unknown`, if it has one. The gateway
+//! refuses unknown members of a request if the type does.
 //!
-//! The schemas of the published descriptions are derived from these types, with their `///` comments. A member that the descriptions leave
-//! without a text has its documentation as `#[doc = concat!(..)]`, which the schemas do not repeat.
+//! The schemas of the published descriptions are derived from these types, with their `///` comments. A member that has no text in the
+//! descriptions has its documentation as `#[doc = concat!(..)]`, which the schemas do not repeat.
 
 pub mod agent_tools;
 pub mod changes;
@@ -31,7 +31,7 @@ pub use crate::known_items::KnownItems;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// Reads a whole number as JSON Schema defines it: `43.0` is one.
+/// Reads an integer as JSON Schema defines it: `43.0` is one.
 fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
     if let Some(whole) = number.as_u64() {

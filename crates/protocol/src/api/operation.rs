@@ -16,7 +16,7 @@ pub struct Ready {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All is well.
+    /// The subject works.
     Ok,
     /// The subject works, but should be improved.
     Warn,
@@ -32,9 +32,9 @@ pub enum Verdict {
 pub struct Check {
     /// The subject of the check.
     pub name: String,
-    /// The severity of a check's result.
+    /// The severity of the result.
     pub state: Verdict,
-    /// The finding.
+    /// The result in words.
     pub detail: String,
     /// The fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct Check {
 /// The checks and their results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checks {
-    #[doc = concat!("The checks in the order in which they are shown.")]
+    #[doc = concat!("The checks, in the order of display.")]
     #[schema(value_type = Vec<Check>)]
     pub checks: KnownItems<Check>,
 }

@@ -13,7 +13,7 @@ use crate::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 pub enum PairingState {
     /// No phone has used the code.
     Waiting,
-    /// A phone joined; the computer is to compare the numbers.
+    /// A phone joined; the numbers have to be compared at the computer.
     Joined,
     /// The computer confirmed.
     Confirmed,
@@ -26,7 +26,7 @@ pub enum PairingState {
     Unknown,
 }
 
-/// A pairing as the computer sees it.
+/// A pairing from the computer's view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Pairing)]
 pub struct PairingView {
@@ -37,7 +37,7 @@ pub struct PairingView {
     /// The name of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The number that the phone shows.
+    /// The number that the phone displays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u8>,
     /// The device that was enrolled.
@@ -51,9 +51,9 @@ pub struct PairingView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Ticket)]
 pub struct PhoneTicket {
-    /// The secret with which the phone asks for the outcome.
+    /// The secret with which the phone requests the outcome.
     pub ticket: String,
-    /// The number that the computer shows too.
+    /// The number that the computer displays too.
     pub number: u8,
     /// The time when the pairing expires.
     pub expires_at: Timestamp,
@@ -72,7 +72,7 @@ pub struct RedeemCode {
     /// `true` if the device is a page of this gateway, which gets a cookie instead of a token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookie: bool,
-    /// The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device.
+    /// The identifier that the page stores. A browser on this machine that signs in again with it replaces its former device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 16, max_length = 64, pattern = "^[A-Za-z0-9-]+$")]
     pub browser: Option<String>,
@@ -89,7 +89,7 @@ pub struct NewPairing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 256)]
     pub runtimes: Option<Vec<RuntimeId>>,
-    /// The highest risk of a request that the device may answer; any if absent.
+    /// The maximum risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `true` if the device may answer from a notification.
@@ -101,7 +101,7 @@ pub struct NewPairing {
     pub name: Option<String>,
 }
 
-/// A pairing that has begun.
+/// A started pairing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Begun)]
 pub struct PairingBegun {
@@ -113,7 +113,7 @@ pub struct PairingBegun {
     pub url: String,
     /// The address as a QR code, in SVG.
     pub qr: String,
-    #[doc = concat!("The end of the code, two minutes after the start.")]
+    #[doc = concat!("The time when the code expires, two minutes after the start.")]
     pub expires_at: Timestamp,
 }
 
@@ -122,7 +122,7 @@ pub struct PairingBegun {
 #[serde(deny_unknown_fields)]
 #[schema(as = Confirm)]
 pub struct ConfirmPairing {
-    /// The number that both sides show.
+    /// The number that both sides display.
     #[schema(value_type = u8, minimum = 10, maximum = 99)]
     #[serde(deserialize_with = "whole")]
     pub number: Option<u64>,
@@ -149,7 +149,7 @@ pub struct PairingInvitation {
     /// The device's name, if the computer set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[doc = concat!("The end of the code.")]
+    #[doc = concat!("The time when the code expires.")]
     pub expires_at: Timestamp,
 }
 
@@ -163,7 +163,7 @@ pub struct PairingHost {
     pub version: String,
 }
 
-/// A ticket of a device that joined.
+/// The ticket of a device that joined.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Fetch)]
@@ -176,10 +176,10 @@ pub struct FetchToken {
     pub wait: Option<u64>,
 }
 
-/// The computer has not decided yet.
+/// The state of a pairing on which the computer has not decided yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Patience)]
 pub struct PairingPending {
-    /// `waiting`.
+    /// The state: `waiting`.
     pub state: PairingState,
 }

@@ -14,7 +14,7 @@ use crate::known_items::known_value;
 use crate::schema::Json;
 use crate::{Cursor, Receipt, Risk, Scope};
 
-/// RFC 9457: an error. `code` is stable.
+/// An error, as RFC 9457 defines it. `code` is stable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemDetails {
     #[doc = concat!("A URN that ends in `code`.")]
@@ -29,7 +29,7 @@ pub struct ProblemDetails {
     #[serde(default)]
     #[schema(required)]
     pub status: u16,
-    #[doc = concat!("The text for people: what happened, and the fix where there is one.")]
+    #[doc = concat!("The text for users: the problem, and the fix if there is one.")]
     #[serde(default)]
     #[schema(required)]
     pub detail: String,
@@ -40,7 +40,7 @@ pub struct ProblemDetails {
     pub more: Box<ProblemMembers>,
 }
 
-/// The schema of a receipt's members, or none.
+/// Returns the schema of a receipt's members, or of none.
 fn perhaps_receipt() -> RefOr<Schema> {
     AnyOfBuilder::new().item(Ref::from_schema_name(Receipt::name())).item(Object::new()).into()
 }
@@ -54,19 +54,19 @@ pub struct ProblemMembers {
     /// `risk_too_high`: the request's risk.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
-    /// `risk_too_high`: the highest risk that the device may answer.
+    /// `risk_too_high`: the maximum risk that the device may answer.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `risk_too_high`: the reasons for the risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk_reasons: Option<Vec<String>>,
-    /// `risk_too_high`: names of devices that may answer, as far as this one may know them.
+    /// `risk_too_high`: names of devices that may answer, as far as the calling device may know them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<String>>,
-    /// `stale_surface`: the revision that the surface is at.
+    /// `stale_surface`: the current revision of the surface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rev: Option<u64>,
-    /// For an answer that does not fit: the agent's field.
+    /// For an invalid answer: the agent's field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// `bad_body`: the place in the body.
@@ -81,7 +81,7 @@ pub struct ProblemMembers {
     /// `runtime_not_started`: the end of what the program wrote to stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// `worktree_unsaved`: what would be lost.
+    /// `worktree_unsaved`: the changes that would be lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaved: Option<WorktreeLosses>,
     /// `runtime_refused`: the runtime's error code.
@@ -115,7 +115,7 @@ pub struct ProblemMembers {
 pub struct RpcFailure {
     #[doc = concat!("The number that JSON-RPC or this protocol assigns.")]
     pub code: i64,
-    #[doc = concat!("The text for people.")]
+    #[doc = concat!("The text for users.")]
     pub message: String,
     #[doc = concat!("The stable code and its members.")]
     pub data: RpcFailureData,

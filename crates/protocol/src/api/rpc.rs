@@ -43,7 +43,7 @@ pub struct Attached {
     /// The subscription: a session, or `*`.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub session_id: String,
-    #[doc = concat!("Whether the cursor of the call could be resumed from.")]
+    #[doc = concat!("The verdict on the cursor of the call: whether reading can resume there.")]
     pub resume: ResumeVerdict,
     /// Events follow after this cursor.
     pub cursor: Cursor,
@@ -61,7 +61,7 @@ pub struct Detached {
 /// The result of `presence.update`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Looking {
-    #[doc = concat!("Whether the screen counts as looked at.")]
+    #[doc = concat!("`true` if the screen counts as viewed.")]
     pub focused: bool,
 }
 
@@ -104,7 +104,7 @@ pub enum Projection {
     /// The canonical body.
     #[default]
     Canonical,
-    /// The canonical body, and in `native` the runtime's own message.
+    /// The canonical body, and the runtime's own message in `native`.
     Native,
 }
 
@@ -112,7 +112,7 @@ pub enum Projection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UiCapabilities)]
 pub struct UiCapabilities {
-    /// `true` if the client can show confirmations; such clients get requests first.
+    /// `true` if the client can display confirmations; such clients get requests first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub supports_confirm: bool,
 }
@@ -123,12 +123,12 @@ pub struct Initialize {
     #[doc = concat!("The capabilities of the client.")]
     #[serde(default)]
     pub ui_capabilities: UiCapabilities,
-    /// `0`: this connection speaks only the UI protocol of that version, to the letter.
+    /// `0` if the connection speaks only the UI protocol of that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui_protocol: Option<String>,
 }
 
-/// The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given.
+/// The subscription, and its start: after a cursor, or from the `start` or `now`; from the start if neither is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttachParams {
     /// A session, or `*` for all.
@@ -146,7 +146,7 @@ pub struct AttachParams {
     pub projection: Projection,
 }
 
-/// A session; if absent, the only one that is followed. Other members go to its runtime.
+/// A session; the only one that is followed if absent. Other members are passed to its runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OfSession {
     #[doc = concat!("The session.")]
@@ -158,10 +158,10 @@ pub struct OfSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Listing)]
 pub struct ListSessions {
-    /// Most sessions on the page, up to 1000.
+    /// The maximum number of sessions on the page, up to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -200,7 +200,7 @@ pub struct SessionArchive {
     #[doc = concat!("The session; the only one that is followed if absent.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// False restores; true if absent.
+    /// `false` to restore the session; `true` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
 }
@@ -212,22 +212,22 @@ pub struct HistoryParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false)]
     pub session_id: Option<SessionId>,
-    /// A cursor.
+    /// The cursor after which the page begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// A cursor: the newest events before it, in the order of the log; `now` or an empty string for the newest of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// At most 5000.
+    /// The maximum number of events, at most 5000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// About the most bytes of events, up to 256 KiB.
+    /// The approximate maximum size of the events, in bytes, up to 256 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<usize>,
     /// `true` if events are merged into items.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merge: bool,
-    /// With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB.
+    /// With `merge`: the approximate size to which each member of a tool call is shortened, in bytes, at least 1 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<usize>,
 }
@@ -251,11 +251,11 @@ pub struct StartRun {
     #[doc = concat!("A repeated call with the same key takes effect once.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// The place where the user works: the UI protocol's `UiContextSnapshot`.
+    /// The context of the user: the UI protocol's `UiContextSnapshot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<JsonObject>)]
     pub ui_context: Option<Box<RawValue>>,
-    /// Passed to the runtime unchanged.
+    /// Metadata, passed to the runtime unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<JsonObject>)]
     pub meta: Option<Box<RawValue>>,
@@ -283,7 +283,7 @@ pub enum PromptInput {
     },
 }
 
-/// The run to cancel: the current one if absent.
+/// The run to cancel; the current one if absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelParams {
     #[doc = concat!("The run.")]
@@ -292,7 +292,7 @@ pub struct CancelParams {
     #[doc = concat!("The session; the only one that is followed if absent.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The reason, for people and for runtimes that take one.
+    /// The reason, for users and for runtimes that accept one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -300,14 +300,14 @@ pub struct CancelParams {
 /// The session on the client's screen, and whether the screen has the focus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Focus {
-    /// The session shown; `null` for a page without one.
+    /// The displayed session; `null` for a page without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// `true` if the screen has the focus: a hidden page and a locked phone do not.
     pub focused: bool,
 }
 
-/// The run to repeat: if absent, the current one, else the last.
+/// The run to repeat; if absent, the current one, else the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestartParams {
     #[doc = concat!("The session; the only one that is followed if absent.")]

@@ -68,10 +68,10 @@ pub struct StartRuntime {
     /// `true` if its agents get the tools to draw surfaces; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<bool>,
-    /// The password or token of an endpoint. Never shown again.
+    /// The password or token of an endpoint. It is never returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The address at which a Gemini UI takes prompts, besides its mirror.
+    /// The address at which a Gemini UI accepts prompts, besides its mirror.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
     /// The client tools that the gateway offers an ACP agent: `{fs, terminal}`.
@@ -86,20 +86,20 @@ pub struct KnownAgent {
     pub name: String,
     /// A description in one line.
     pub about: String,
-    /// The dialect it speaks.
+    /// The agent's dialect.
     pub dialect: String,
     /// `true` if its program was found.
     pub installed: bool,
     /// The path at which its program was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The command that installs it; absent for one that is built in.
+    /// The command that installs the agent; absent for a built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
-    /// The variable of the gateway's environment that it signs in by. Without one it uses its own login.
+    /// The variable of the gateway's environment with the agent's credentials. Without one the agent uses its own login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The runtime that runs it, if one is ready or about to be.
+    /// The runtime that runs the agent, if one is ready or starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<RuntimeId>,
     /// The program and its arguments. Not on the wire.
@@ -140,9 +140,9 @@ pub enum LogSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LogLine)]
 pub struct StderrLine {
-    /// The time when the gateway read it.
+    /// The time when the gateway read the line.
     pub at: Timestamp,
-    /// The line, safe to show.
+    /// The line, safe to display.
     pub text: String,
     /// The writer of the line.
     pub by: LogSource,

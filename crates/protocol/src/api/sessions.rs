@@ -36,8 +36,8 @@ pub struct AcceptedPrompt {
     pub queued: bool,
     /// The number of runs before it.
     pub ahead: usize,
-    /// The end of the run, if the prompt was sent before under the same key and its run is over. The run's last event is
-    /// stored by then.
+    /// The end of the run, if the prompt was sent before under the same key and its run has ended. The run's last event is stored by
+    /// then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<RunOutcome>,
 }
@@ -89,7 +89,7 @@ pub struct CancelRun {
     /// The run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// The reason, for people and for runtimes that take one.
+    /// The reason, for users and for runtimes that accept one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -118,7 +118,7 @@ pub struct NewSession {
     /// The session's runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<RuntimeId>,
-    /// The agent to start, in place of `runtime_id`; the response comes when it is ready and the session open. An agent that runs
+    /// The agent to start, in place of `runtime_id`; the response is sent when it is ready and the session open. An agent that runs
     /// already is used. Starting one needs `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartRuntime>,
@@ -129,7 +129,7 @@ pub struct NewSession {
     /// The session's title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides what the agent asks for.
+    /// The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides when the agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The model with which the agent begins: the identifier of one that it offers.
@@ -138,7 +138,7 @@ pub struct NewSession {
     /// The runtime's identifier of a conversation to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_id: Option<NativeId>,
-    /// A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`.
+    /// A new git branch and worktree for the session, made from the repository of `cwd`. Needs `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<NewWorktree>,
 }
@@ -157,7 +157,7 @@ pub struct RequestsPage {
     pub next: Option<String>,
 }
 
-/// Passages found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hits {
     /// The best passages.
@@ -165,12 +165,12 @@ pub struct Hits {
     pub hits: KnownItems<Hit>,
 }
 
-/// A passage found.
+/// A passage that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hit {
     /// The session of the passage.
     pub session_id: SessionId,
-    /// The event where the passage ends.
+    /// The event at which the passage ends.
     pub cursor: Cursor,
     /// The role of the author.
     pub role: String,
@@ -190,15 +190,15 @@ pub struct ResumableConversation {
     /// The folder.
     #[schema(required)]
     pub cwd: Option<String>,
-    /// The time of its last change.
+    /// The time of the conversation's last change.
     #[schema(required)]
     pub updated_at: Option<Timestamp>,
-    /// The session of the gateway in which it is open already.
+    /// The session of the gateway in which the conversation is open already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
-/// A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice.
+/// A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may be listed twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResumablePage {
     /// The conversations of the page.

@@ -24,7 +24,7 @@ pub struct StreamHello {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub session_id: Option<String>,
-    #[doc = concat!("Whether the cursor of the call could be resumed from.")]
+    #[doc = concat!("The verdict on the cursor of the call: whether reading can resume there.")]
     pub resume: ResumeVerdict,
     #[doc = concat!("The epoch of the log.")]
     pub epoch: String,
@@ -82,7 +82,7 @@ pub struct StreamSnapshots {
     pub omitted: Option<usize>,
 }
 
-/// Everything up to here was told; what follows is new.
+/// The end of the replay: all later events are new.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Live {
     /// The followed name: a session, or `*`.
@@ -92,7 +92,7 @@ pub struct Live {
     pub head: Cursor,
 }
 
-/// The client fell behind, and caught up: nothing was lost.
+/// A notification that the client fell behind and caught up: no event was lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lag {
     /// The followed name: a session, or `*`.
@@ -100,15 +100,15 @@ pub struct Lag {
     pub session_id: String,
     #[doc = concat!("The end of the log.")]
     pub head: Cursor,
-    /// By how many places of the log.
+    /// The number of log positions by which the client was behind.
     pub behind: u64,
 }
 
-/// A session changed.
+/// A notification of a changed session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SessionNote)]
 pub struct SessionUpdated {
-    #[doc = concat!("The session as it is now.")]
+    #[doc = concat!("The current state of the session.")]
     pub session: Arc<SessionInfo>,
 }
 
@@ -140,25 +140,25 @@ pub struct RunContextParams {
     pub context_left_percent: f64,
 }
 
-/// The viewers of a session changed.
+/// A notification of the changed viewers of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresenceNote)]
 pub struct PresenceChanged {
     #[doc = concat!("The session.")]
     pub session_id: SessionId,
-    #[doc = concat!("The devices that look at the session now, by identifier.")]
+    #[doc = concat!("The devices that view the session now, by identifier.")]
     pub lookers: Vec<Viewer>,
 }
 
-/// A runtime changed.
+/// A notification of a changed runtime.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuntimeNote)]
 pub struct RuntimeUpdated {
-    #[doc = concat!("The runtime as it is now.")]
+    #[doc = concat!("The current state of the runtime.")]
     pub runtime: Arc<RuntimeInfo>,
 }
 
-/// A runtime was stopped for good.
+/// A notification of a runtime that was stopped for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuntimeGone)]
 pub struct RuntimeRemoved {
@@ -166,7 +166,7 @@ pub struct RuntimeRemoved {
     pub runtime_id: RuntimeId,
 }
 
-/// A session was deleted.
+/// A notification of a deleted session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SessionGone)]
 pub struct SessionDeleted {
@@ -174,17 +174,17 @@ pub struct SessionDeleted {
     pub session_id: SessionId,
 }
 
-/// The client's response to a request was not accepted.
+/// A notification that the client's response to a request was not accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NotTaken {
     #[doc = concat!("The request.")]
     #[schema(value_type = RequestId)]
     pub request_id: String,
-    #[doc = concat!("The error that a call would have got.")]
+    #[doc = concat!("The error that a call would get.")]
     pub error: RpcFailure,
 }
 
-/// A device that looks at a session.
+/// A device that views a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Viewer {
     /// The device.

@@ -13,7 +13,7 @@ use crate::{RequestId, RunId};
 /// The surfaces of a session.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Surfaces {
-    /// Each as the messages of A2UI that make it, with its revision.
+    /// The surfaces, each as the A2UI messages that create it, with its revision.
     #[schema(value_type = Vec<JsonObject>)]
     pub surfaces: Vec<Box<RawValue>>,
 }
@@ -21,17 +21,17 @@ pub struct Surfaces {
 /// A press on a surface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SurfaceAction {
-    /// The revision that the screen shows.
+    /// The revision that the screen displays.
     pub rev: u64,
     /// The component.
     pub component: String,
     /// The event.
     pub event: String,
-    /// The inputs that the person changed, by the JSON Pointer that each is bound to.
+    /// The inputs that the user changed, by the JSON Pointer that each is bound to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = JsonObject)]
     pub inputs: BTreeMap<String, Value>,
-    /// The list item where the component stands in a template.
+    /// The list item, if the component is in a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     /// The selected row of a table, or path of a file tree.
@@ -40,14 +40,14 @@ pub struct SurfaceAction {
     pub item: Option<Value>,
 }
 
-/// The result of pressing something on a surface.
+/// The result of a press on a surface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Acted {
     /// Always true; a refusal is an error.
     pub accepted: bool,
-    /// The surface's revision now.
+    /// The surface's revision after the press.
     pub rev: u64,
-    /// The run that tells the agent.
+    /// The run whose prompt reports the press to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The request that was answered.

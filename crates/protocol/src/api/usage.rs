@@ -37,18 +37,18 @@ pub struct UsageSums {
     pub to: String,
     /// The offset of the days: minutes ahead of UTC.
     pub utc_offset: i64,
-    /// Since when spending is known: nothing before it is counted.
+    /// The time since which spending is recorded: nothing before it is counted.
     pub known_since: Timestamp,
-    /// The sum of all rows, also of those that are left out.
+    /// The sum of all rows, including those that are left out.
     pub total: Spending,
-    /// Days in their order, runs newest first, others by the most tokens.
+    /// The rows: days in their order, runs newest first, others by the number of tokens.
     #[schema(value_type = Vec<UsageRow>)]
     pub rows: KnownItems<UsageRow>,
     /// `true` if rows were left out by `limit`.
     pub truncated: bool,
 }
 
-/// A sum. It has the names that belong to what it is the sum of.
+/// A sum, with the names of its subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageRow {
     /// The sum of the row.
@@ -76,17 +76,17 @@ pub struct UsageRow {
     pub at: Timestamp,
 }
 
-/// Ceilings as they are set. What is absent is as configured; a ceiling without figures is none.
+/// Changed ceilings. An absent one is as configured; one without figures is no ceiling.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CeilingSettings {
-    /// Of what all sessions spend in a day.
+    /// The ceiling of what all sessions spend in a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<Ceiling>,
-    /// Of what each session spends.
+    /// The ceiling of what each session spends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Ceiling>,
-    /// Of single sessions, in place of `session`; at most 1000.
+    /// The ceilings of single sessions, in place of `session`; at most 1000.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sessions: BTreeMap<SessionId, Ceiling>,
 }
@@ -94,26 +94,26 @@ pub struct CeilingSettings {
 /// The ceilings of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConfiguredCeilings {
-    /// Of what all sessions spend in a day.
+    /// The ceiling of what all sessions spend in a day.
     pub day: Ceiling,
-    /// Of what each session spends.
+    /// The ceiling of what each session spends.
     pub session: Ceiling,
 }
 
-/// The ceilings, as administrators see them.
+/// The ceilings in the form that administrators see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CeilingsView {
-    /// The ceiling that was set by `PUT`; it counts before the configuration.
+    /// The ceilings set by `PUT`; they take precedence over the configuration.
     pub set: CeilingSettings,
-    /// The ceiling in the configuration file.
+    /// The ceilings in the configuration file.
     pub configured: ConfiguredCeilings,
-    /// The ceiling of a day that counts.
+    /// The effective ceiling of a day.
     pub day: Ceiling,
-    /// The ceiling of each session that counts.
+    /// The effective ceiling of each session.
     pub session: Ceiling,
     /// The spending of today, by the clock of the gateway's machine.
     pub today: Spending,
-    /// The spending when somebody last allowed today to continue: from there the ceiling counts again.
+    /// The spending when a user last allowed today to continue: the ceiling counts from there again.
     pub allowed: Spending,
     /// The time when the day ends.
     pub day_ends: Timestamp,

@@ -21,13 +21,13 @@ pub struct NewWorktree {
     pub base: Option<String>,
 }
 
-/// A worktree, and who works in it.
+/// A worktree, and the sessions that work in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListedWorktree {
     #[doc = concat!("The worktree.")]
     #[serde(flatten)]
     pub worktree: WorktreeView,
-    /// The sessions that work in it: neither ended nor archived.
+    /// The sessions that work in the worktree: neither ended nor archived.
     pub sessions: Vec<SessionId>,
 }
 
@@ -46,46 +46,46 @@ pub struct RemoveWorktree {
     /// The folder, as listed.
     #[schema(value_type = String, pattern = "^/")]
     pub path: PathBuf,
-    /// `true` if its branch is deleted, too; it is kept if absent.
+    /// `true` if its branch is deleted, too; the branch remains if absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delete_branch: bool,
-    /// The `digest` of what was shown that would be lost; without it nothing is lost.
+    /// The `digest` of the displayed losses; without it, a worktree with losses is not removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 
-/// A worktree, as it is now.
+/// The current state of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorktreeView {
     /// The folder.
     pub path: String,
     /// The repository's main folder.
     pub root: String,
-    /// The branch that was made with it.
+    /// The branch that was made with the worktree.
     pub branch: String,
-    /// The time when it was made.
+    /// The time when the worktree was made.
     pub made_at: Timestamp,
-    /// `true` if its folder is gone.
+    /// `true` if the worktree's folder no longer exists.
     pub missing: bool,
     /// The changed files, and the commits that are on no other branch: a removal loses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaved: Option<WorktreeLosses>,
-    /// The reason why its state cannot be told.
+    /// The reason why the state cannot be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// The content that only a worktree has.
+/// The content that exists only in a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorktreeLosses {
-    /// Changed and new files that are not committed; ignored files are not counted.
+    /// The number of changed and new files that are not committed; ignored files are not counted.
     pub changed: usize,
     /// The names of the first of them, at most 20.
     pub files: Vec<String>,
-    /// Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch.
+    /// The number of commits of the branch that are on no other branch, remote or tag. They are lost only with the branch.
     pub ahead: usize,
-    /// The first lines of the newest of them, at most 20.
+    /// The first lines of the newest of these commits, at most 20.
     pub commits: Vec<String>,
-    /// Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this.
+    /// A digest of this state, including the content of each file. A removal with it as `lost` loses exactly this.
     pub digest: String,
 }

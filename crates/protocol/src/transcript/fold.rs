@@ -12,12 +12,12 @@ use crate::{Position, Timestamp};
 
 /// A session's events, folded into items in the order in which they began.
 ///
-/// It keeps what it is given; the bound is the caller's.
+/// The transcript retains all items; the caller bounds it.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     items: Vec<TranscriptItem>,
     placer: MessagePlacer,
-    /// The message that begins at a position: its index, as in all of these.
+    /// The index of the message that begins at a position. The values of the maps below, except `runs`, are indices, too.
     messages: HashMap<Position, usize>,
     tools: HashMap<String, usize>,
     /// The plan of a run.
@@ -28,18 +28,18 @@ pub struct Transcript {
     runs: HashMap<String, Timestamp>,
 }
 
-/// One thing in a transcript.
+/// One item of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranscriptItem {
-    /// The position of its first event.
+    /// The position of the item's first event.
     pub first: Position,
-    /// The position of its last event.
+    /// The position of the item's last event.
     pub last: Position,
-    /// The run it belongs to.
+    /// The run of the item.
     pub run_id: String,
-    /// The time when it began.
+    /// The time when the item began.
     pub at: Timestamp,
-    /// The tool call that it stands under.
+    /// The parent tool call.
     pub parent: Option<String>,
     /// The content.
     pub part: Part,
@@ -54,37 +54,37 @@ pub enum Part {
     Tool {
         /// The runtime's identifier of the call.
         id: String,
-        /// The call, its updates merged.
+        /// The call with its updates merged.
         call: ToolCall,
     },
-    /// The plan of a run, as it stands.
+    /// The current plan of a run.
     Plan(Vec<PlanEntry>),
     /// A request.
     Request {
         /// The identifier.
         id: String,
-        /// The request, as it last was.
+        /// The latest revision of the request.
         request: Value,
-        /// The receipt, once it is over.
+        /// The receipt, once the request is closed.
         receipt: Option<Value>,
     },
     /// The end of a run.
     End {
-        /// The body of the `run_ended`.
+        /// The body of `run_ended`.
         body: Value,
-        /// Time that the run took, in milliseconds, where its beginning is known.
+        /// Duration of the run, in milliseconds, if its beginning is known.
         took: Option<i64>,
     },
-    /// A surface of the agent, as it stands.
+    /// The current state of a surface of the agent.
     Surface {
         /// The identifier.
         id: String,
         /// The body of the latest `surface_updated`.
         body: Value,
     },
-    /// Somebody cancels the run: the body of the `run_status`.
+    /// A cancel of the run: the body of the `run_status`.
     Cancelling(Value),
-    /// A line of its own.
+    /// A note on a line of its own.
     Note {
         /// The subject of the note.
         kind: NoteKind,
@@ -93,7 +93,7 @@ pub enum Part {
     },
 }
 
-/// A message, its chunks joined.
+/// A message with its chunks joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The author of the text.
@@ -104,14 +104,14 @@ pub struct Message {
     pub text: String,
     /// The blocks of the message that are not text.
     pub blocks: Vec<MessageBlock>,
-    /// `true` if it was cut off by the end of its run.
+    /// `true` if the message was cut off by the end of its run.
     pub partial: bool,
 }
 
-/// A content block that is no text, and where in the message it stands.
+/// A content block that is not text, and its place in the message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageBlock {
-    /// Bytes of the message's text before it.
+    /// Number of bytes of the message's text before the block.
     pub offset: usize,
     /// ACP's content block.
     pub block: Value,
@@ -125,7 +125,7 @@ impl Message {
         }
     }
 
-    /// The text, with a line break where a block interrupts it.
+    /// Returns the text, with a line break where a block interrupts it.
     pub fn text_in_lines(&self) -> String {
         let mut out = String::with_capacity(self.text.len() + self.blocks.len());
         let mut from = 0;
@@ -142,7 +142,7 @@ impl Message {
 }
 
 impl Transcript {
-    /// Takes the event at `at`, of a run, said at `time`.
+    /// Applies the event at `at`, of a run, with the time `time`.
     pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
         let before = self.placer.current();
         let placed = self.placer.entry(&body, run_id, at);
@@ -240,7 +240,7 @@ impl Transcript {
         }
     }
 
-    /// The run ended without being completed; the agent was saying the message at `first`.
+    /// Marks the message at `first` as cut off, because its run ended without being completed.
     fn cut_off(&mut self, first: Option<Position>, run_id: &str) {
         let index = first.and_then(|first| self.messages.get(&first).copied());
         if let Some(TranscriptItem { run_id: run, part: Part::Message(message), .. }) =
@@ -255,31 +255,31 @@ impl Transcript {
         self.items.len() - 1
     }
 
-    /// The part of an item that has news at `at`.
+    /// Returns the part of an item that the event at `at` changes.
     fn news(&mut self, index: usize, at: Position) -> Option<&mut Part> {
         let item = self.items.get_mut(index)?;
         item.last = item.last.max(at);
         Some(&mut item.part)
     }
 
-    /// The request that a body names.
+    /// Returns the request that a body names.
     fn request(&mut self, body: &Value, at: Position) -> Option<&mut Part> {
         let index = self.requests.get(body["request_id"].as_str()?).copied()?;
         self.news(index, at)
     }
 
-    /// The items, in the order in which they began.
+    /// Returns the items, in the order in which they began.
     pub fn items(&self) -> &[TranscriptItem] {
         &self.items
     }
 
-    /// The items, taken out.
+    /// Returns the items by value.
     pub fn into_items(self) -> Vec<TranscriptItem> {
         self.items
     }
 }
 
-/// Replaces what a surface last said. A change names what changed, so a title stays.
+/// Applies a change to the body of a surface. Absent members of a change are unchanged, so a title stays.
 fn change_surface(known: &mut Value, body: Value) {
     let title = known["title"].take();
     *known = body;

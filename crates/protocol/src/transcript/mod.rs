@@ -1,9 +1,9 @@
-//! The transcript of a session: its events folded into what people see.
+//! The transcript of a session: its events folded into the form that users see.
 //!
-//! [`EntryKind::of`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares
-//! the rules of this module: which message a chunk belongs to ([`MessagePlacer`]), how the updates of a tool call merge
-//! ([`ToolCall`]), how a request ended ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events out one by
-//! one (AG-UI, the mirror, the search index, the command line, the bridges) uses the rules without keeping the items.
+//! [`EntryKind::of`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares the
+//! rules of this module: the message of a chunk ([`MessagePlacer`]), the merging of the updates of a tool call ([`ToolCall`]), the end of
+//! a request ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events one by one (AG-UI, the mirror, the search
+//! index, the command line, the bridges) uses the rules without storing the items.
 //!
 //! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.
 
@@ -31,16 +31,16 @@ use crate::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A person.
+    /// The user.
     User,
     /// The agent.
     Agent,
-    /// The agent, thinking.
+    /// The agent's reasoning.
     Thought,
 }
 
 impl Role {
-    /// The word on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -49,7 +49,7 @@ impl Role {
         }
     }
 
-    /// The role that a snapshot's `role` names; what is unknown is the agent's.
+    /// Returns the role that a snapshot's `role` names; an unknown one is the agent's.
     pub fn named(word: &str) -> Self {
         match word {
             "user" => Self::User,
@@ -94,7 +94,8 @@ impl Content {
         }
     }
 
-    /// As text: of a block `[type name]`, where the name is its URI, its name or its MIME type. Not made safe to show.
+    /// Returns the content as text: of a block `[type name]`, where the name is its URI, its name or its MIME type. The text is not safe
+    /// to display.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Text(text) => text.into(),
@@ -102,7 +103,7 @@ impl Content {
         }
     }
 
-    /// As [`text`](Self::text), without a copy.
+    /// Like [`text`](Self::text), without a copy.
     pub fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
@@ -111,7 +112,7 @@ impl Content {
     }
 }
 
-/// A content block that is no text, in one line: `[type name]`. Not made safe to show.
+/// Returns a content block that is not text in one line: `[type name]`. The text is not safe to display.
 pub fn block_label(block: &Value) -> String {
     let kind = block["type"].as_str().unwrap_or("content");
     match ["uri", "name", "mimeType"].iter().find_map(|name| block[*name].as_str().filter(|name| !name.is_empty())) {
@@ -130,7 +131,7 @@ pub struct PlanEntry {
 }
 
 impl PlanEntry {
-    /// The entries of a `plan` event.
+    /// Returns the entries of a `plan` event.
     pub fn list(body: &Value) -> Vec<Self> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let entries = body["entries"].as_array().into_iter().flatten();
@@ -156,7 +157,7 @@ pub enum LatestKind {
 /// An event that has a line of its own in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// The runtime started, exited, restarts, is stuck.
+    /// The runtime started, exited, restarts, or is stuck.
     Runtime,
     /// A client joined.
     ClientJoined,
@@ -164,7 +165,7 @@ pub enum NoteKind {
     ClientLeft,
     /// A client served the agent a file or a terminal.
     ClientServed,
-    /// Something went wrong.
+    /// An error occurred.
     Error,
     /// A hook of the agent ran.
     Hook,
@@ -175,7 +176,7 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    /// The kind of event.
+    /// Returns the kind of event.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Runtime => Kind::RuntimeStatus,
@@ -190,7 +191,7 @@ impl NoteKind {
     }
 }
 
-/// The place of an event in a transcript, by its kind alone. A new [`Kind`] has to be sorted in here before anything compiles.
+/// The place of an event in a transcript, by its kind alone. A new [`Kind`] has to be added here before anything compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A piece of a message.
@@ -199,23 +200,23 @@ pub enum EntryKind {
     Tool,
     /// The agent's plan, whole.
     Plan,
-    /// Only the latest counts.
+    /// A value of which only the latest counts.
     Latest(LatestKind),
     /// A run began.
     RunStarted,
     /// A run waits, runs, or is being cancelled.
     RunStatus,
-    /// A run is over.
+    /// A run ended.
     RunEnded,
     /// A request was opened.
     RequestOpened,
-    /// An open request asks something else now.
+    /// An open request changed.
     RequestUpdated,
-    /// A request is over.
+    /// A request ended.
     RequestResolved,
     /// A surface of the agent changed.
     Surface,
-    /// A line of its own.
+    /// A note on a line of its own.
     Note(NoteKind),
 }
 
@@ -252,13 +253,13 @@ impl EntryKind {
 }
 
 impl Kind {
-    /// The author of a message chunk; `None` for kinds that are not chunks.
+    /// Returns the author of a message chunk; `None` for kinds that are not chunks.
     pub const fn role(self) -> Option<Role> {
         if let EntryKind::Message(role) = EntryKind::of(self) { Some(role) } else { None }
     }
 }
 
-/// An event's body, by what a transcript does with it.
+/// An event's body, by its role in a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryBody {
     /// A piece of a message.
@@ -267,7 +268,7 @@ pub enum EntryBody {
         role: Role,
         /// The agent's own identifier of the message, where it gives one.
         id: Option<String>,
-        /// The tool call that it says it belongs to: a subagent's words.
+        /// The parent tool call that the event names, if a subagent wrote the text.
         parent: Option<String>,
         /// The content of the piece.
         content: Content,
@@ -276,26 +277,26 @@ pub enum EntryBody {
     Tool {
         /// The runtime's identifier of the call.
         id: String,
-        /// The tool call that it says it belongs to: what a subagent does.
+        /// The parent tool call that the event names, if a subagent made the call.
         parent: Option<String>,
         /// The members of the update: ACP's tool call without `toolCallId` and `sessionUpdate`.
         update: Map<String, Value>,
     },
     /// The agent's plan, whole.
     Plan(Vec<PlanEntry>),
-    /// Only the latest of each kind counts.
+    /// A value of which only the latest of its kind counts.
     Latest(LatestKind, Value),
     /// A run began.
     RunStarted(Value),
     /// A run waits, runs, or is being cancelled.
     RunStatus(Value),
-    /// A run is over.
+    /// A run ended.
     RunEnded(Value),
     /// A request was opened: the whole request.
     RequestOpened(Value),
-    /// An open request asks something else now: the whole request.
+    /// An open request changed: the whole request.
     RequestUpdated(Value),
-    /// A request found its end: the receipt.
+    /// A request ended: the receipt.
     RequestResolved(Value),
     /// A surface of the agent changed.
     Surface {
@@ -304,12 +305,12 @@ pub enum EntryBody {
         /// The whole body.
         body: Value,
     },
-    /// A line of its own.
+    /// A note on a line of its own.
     Note(NoteKind, Value),
 }
 
 impl EntryBody {
-    /// Reads the body of an event of this kind. What does not have the shape of its kind is [`NoteKind::Malformed`].
+    /// Reads the body of an event of this kind. A body without the shape of its kind is [`NoteKind::Malformed`].
     pub fn read(kind: Kind, body: Value) -> Self {
         match EntryKind::of(kind) {
             EntryKind::Message(role) => Self::message(role, kind, body),
@@ -356,7 +357,7 @@ impl EntryBody {
     }
 }
 
-/// The name of the surface that a `surface_updated` is about.
+/// Returns the name of the surface that a `surface_updated` is about.
 pub fn surface_id(body: &Value) -> Option<String> {
     body["surface"].as_str().map(str::to_owned)
 }

@@ -1,23 +1,23 @@
-//! The parent call of an entry: the text and the calls of a subagent stand under the call that started the subagent.
+//! The parent call of an entry: the text and the calls of a subagent are listed under the call that started the subagent.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// Tool calls that are remembered; what names an older one as its parent stands by itself.
+/// Maximum number of tool calls that are remembered; an entry that names an older one as its parent has no parent.
 const CALLS_MAX: usize = 4096;
-/// Bytes of an identifier; a call with a longer one has nothing under it.
+/// Maximum length of an identifier, in bytes; a call with a longer one has no children.
 const ID_MAX: usize = 256;
-/// Bytes of a title that are remembered.
+/// Maximum number of bytes of a title that are remembered.
 const TITLE_MAX: usize = 256;
-/// Levels that are told apart.
+/// Maximum number of levels that are distinguished.
 const DEPTH_MAX: usize = 8;
 
-/// The member of `_meta` that names the parent, and its own member. ACP has no word for it; this is the one of Claude's adapter.
+/// The member of `_meta` that names the parent, and its own member. ACP does not define one; this is the one of Claude's adapter.
 const PARENT: (&str, &str) = ("claudeCode", "parentToolUseId");
 
-/// The tool call that an ACP update belongs to, by the update's `_meta`.
+/// Returns the parent tool call of an ACP update, by the update's `_meta`.
 pub fn parent_of<'de>(meta: impl Deserializer<'de>) -> Option<String> {
     #[derive(Deserialize)]
     struct Meta {
@@ -33,7 +33,7 @@ pub fn parent_of<'de>(meta: impl Deserializer<'de>) -> Option<String> {
     Some(parent).filter(|id| !id.is_empty() && id.len() <= ID_MAX)
 }
 
-/// Has the update `update` name its parent, whatever else its `_meta` holds.
+/// Sets the parent of the update `update`, regardless of other members of its `_meta`.
 pub fn name_parent(update: &mut Map<String, Value>, parent: &str) {
     let mut value = &mut *update.entry("_meta").or_insert(Value::Null);
     for name in [PARENT.0, PARENT.1] {
@@ -45,32 +45,32 @@ pub fn name_parent(update: &mut Map<String, Value>, parent: &str) {
     *value = parent.into();
 }
 
-/// The tool call that something stands under.
+/// The parent tool call of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentCall<'a> {
     /// The identifier.
     pub id: &'a str,
-    /// The title. Not made safe to show.
+    /// The title. It is not safe to display.
     pub title: &'a str,
-    /// The number of calls above: 1 under a call that stands under none.
+    /// The number of calls above: 1 under a call without a parent.
     pub depth: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Call {
-    /// The how manieth call it is.
+    /// The number of the call, counted from the first.
     number: u64,
     title: String,
-    /// `true` if it named its parent.
+    /// `true` if the call named its parent.
     decided: bool,
-    /// The parent, and the number of that.
+    /// The parent, and the parent's number.
     parent: Option<(String, u64)>,
 }
 
-/// The tool calls of a session, and which stands under which. What it holds is bounded.
+/// The tool calls of a session, and their parents. Its size is bounded.
 ///
-/// The first parent that a call names counts, if that call began before. So there is no circle, and nothing ever moves; what
-/// names a call that is not known stands by itself.
+/// The first parent that a call names counts, if that call began before. So there is no circle, and a parent never changes; an entry that
+/// names an unknown call has no parent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nesting {
     calls: HashMap<String, Call>,
@@ -79,12 +79,12 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// Takes a tool call, or news of it.
+    /// Applies a tool call, or an update of one.
     pub(super) fn tool(&mut self, id: &str, parent: Option<&str>, title: Option<&str>) {
         if id.len() > ID_MAX {
             return;
         }
-        // A call that is new has no number yet, so it is not found as its own parent.
+        // A new call has no number yet, so it is not found as its own parent.
         let known = parent.and_then(|id| Some((id.to_owned(), self.calls.get(id)?.number)));
         if !self.calls.contains_key(id) {
             if self.order.len() >= CALLS_MAX

@@ -8,24 +8,24 @@ use crate::{Receipt, RequestState};
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// Somebody let the agent go ahead.
+    /// A user let the agent proceed.
     Allowed,
-    /// Somebody refused.
+    /// A user refused.
     Denied,
-    /// Somebody gave words or a choice.
+    /// A user gave a text or a choice.
     Answered,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     Expired,
-    /// The agent, or the end of its run, took it back.
+    /// The agent, or the end of its run, withdrew the request.
     Withdrawn,
-    /// The runtime that asked is gone.
+    /// The runtime that asked has ended.
     Orphaned,
-    /// The request is over, and nothing else is known.
+    /// The request is closed, and nothing else is known.
     Closed,
 }
 
 impl Decided {
-    /// The word of the receipt's `state`.
+    /// Returns the receipt's `state` as text.
     pub const fn state(self) -> &'static str {
         match self {
             Self::Allowed | Self::Denied | Self::Answered => "answered",
@@ -37,26 +37,26 @@ impl Decided {
     }
 }
 
-/// A `request_resolved` event or a receipt, as far as people are told of it. Nothing in it is made safe to show.
+/// A `request_resolved` event or a receipt, as far as users see it. None of its texts is safe to display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The request.
     pub request_id: String,
     /// The end.
     pub decided: Decided,
-    /// The name of the decider; empty where nobody decided.
+    /// The name of the decider; empty if nobody decided.
     pub by: String,
     /// The device that decided.
     pub device: String,
     /// The option chosen.
     pub option: Option<String>,
-    /// The items chosen, where several could be.
+    /// The items chosen, if several were possible.
     pub items: Vec<String>,
-    /// `true` if words or choices were the answer, rather than a yes.
+    /// `true` if the answer was text or choices, rather than a yes.
     pub given: bool,
     /// The answers to each question: its identifier and the answers.
     pub answers: Vec<(String, Vec<String>)>,
-    /// The reason, in the words of the decider.
+    /// The reason, as the decider wrote it.
     pub reason: Option<String>,
     /// The edited text that was allowed in place of the original.
     pub edited: Option<String>,
@@ -97,7 +97,7 @@ impl Outcome {
         }
     }
 
-    /// Creates the outcome of a request that is over, and whose end is not known.
+    /// Makes the outcome of a closed request whose end is not known.
     pub fn unknown(request_id: String) -> Self {
         Self {
             request_id,
@@ -113,11 +113,11 @@ impl Outcome {
         }
     }
 
-    /// In a few words: `allowed by phone`.
+    /// Returns a short description: `allowed by phone`.
     pub fn words(&self) -> String {
         let by = if self.by.is_empty() { "somebody" } else { &self.by };
         match self.decided {
-            // Where words or choices were asked for, a yes is an answer.
+            // If the request was for text or choices, a yes is an answer.
             Decided::Allowed if self.given => format!("answered by {by}"),
             Decided::Allowed => format!("allowed by {by}"),
             Decided::Denied => format!("denied by {by}"),

@@ -8,11 +8,11 @@ use super::nesting::Nesting;
 use super::{EntryBody, ParentCall, Role};
 use crate::Position;
 
-/// Messages with an identifier of the agent's that are remembered; a chunk of an older one begins another message.
+/// Maximum number of remembered messages with an identifier of the agent's; a chunk of an older one begins another message.
 const NAMED_MAX: usize = 64;
-/// Runs whose plan is remembered.
+/// Maximum number of runs whose plan is remembered.
 const PLANS_MAX: usize = 64;
-/// Bytes of such an identifier that tell one message from another.
+/// Maximum number of bytes of such an identifier that distinguish messages.
 const ID_MAX: usize = 256;
 
 /// The identity of a message.
@@ -25,12 +25,12 @@ pub struct MessageKey<'a> {
 }
 
 impl<'a> MessageKey<'a> {
-    /// The key of a chunk; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    /// Makes the key of a chunk; `id` is the agent's own identifier of the message, `parent` the parent tool call.
     pub fn new(role: Role, run_id: &'a str, id: Option<&'a str>, parent: Option<&'a str>) -> Self {
         Self { role, run_id, id: id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]), parent }
     }
 
-    /// Returns whether a chunk belongs to the message `before`, whose last chunk stands right before it.
+    /// Returns whether a chunk continues the message `before`, whose last chunk is right before it.
     pub fn goes_on_with(&self, before: &MessageKey<'_>) -> bool {
         self.role == before.role
             && self.run_id == before.run_id
@@ -62,7 +62,7 @@ pub enum Placed {
     New,
     /// The chunk continues the message of the chunk before it.
     Current(Position),
-    /// The chunk continues the message that begins at this position, though other chunks came in between.
+    /// The chunk continues the message that begins at this position, after other chunks in between.
     Earlier(Position),
 }
 
@@ -76,12 +76,11 @@ impl Placed {
     }
 }
 
-/// Tells for each chunk of a session which message it belongs to, and for each entry which tool call it stands under. What it
-/// holds is bounded.
+/// Finds the message of each chunk of a session, and the parent tool call of each entry. Its size is bounded.
 ///
-/// A chunk goes on with the message before it if that is of the same role, run and parent, and the agent gives no other identifier.
-/// A tool call, a run's first plan, and a run's beginning and end interrupt: words after them are another message, unless the agent's
-/// identifier names an earlier one.
+/// A chunk continues the previous message if that has the same role, run and parent, and the agent gives no other identifier. A tool
+/// call, a run's first plan, and a run's beginning and end interrupt: text after them is another message, unless the agent's identifier
+/// names an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct MessagePlacer {
     current: Option<Placement>,
@@ -92,7 +91,7 @@ pub struct MessagePlacer {
 }
 
 impl MessagePlacer {
-    /// Takes an entry of the run: places a chunk of a message, and lets everything else interrupt that does.
+    /// Applies an entry of the run: places a chunk of a message, and interrupts the message for other entries that do so.
     pub fn entry(&mut self, body: &EntryBody, run_id: &str, at: Position) -> Placed {
         match body {
             EntryBody::Message { role, id, parent, .. } => {
@@ -115,7 +114,7 @@ impl MessagePlacer {
         Placed::New
     }
 
-    /// Returns the parent of an entry that was taken.
+    /// Returns the parent of an entry that was applied.
     pub fn parent(&self, body: &EntryBody) -> Option<ParentCall<'_>> {
         match body {
             EntryBody::Message { parent, .. } => self.nesting.named(parent.as_deref()?),
@@ -164,12 +163,12 @@ impl MessagePlacer {
         Placed::New
     }
 
-    /// Something stands between what was said and what follows.
+    /// Interrupts the current message, because another entry follows it.
     pub fn interrupt(&mut self) {
         self.current = None;
     }
 
-    /// The plan of a run: its first one interrupts, news of it do not.
+    /// Applies a plan of a run: the first one interrupts, updates of it do not.
     pub fn plan(&mut self, run_id: &str) {
         if self.planned.iter().any(|run| run == run_id) {
             return;

@@ -1,11 +1,11 @@
-//! A tool call, all its updates merged.
+//! A tool call with all its updates merged.
 
 use serde_json::{Map, Value};
 
-/// Output of a terminal beside the call that is kept, in bytes; the oldest goes first.
+/// Maximum size of the retained terminal output beside the call, in bytes; the oldest is dropped first.
 const OUTPUT_MAX: usize = 4 << 20;
 
-/// A tool call: ACP's, with every update merged into it, member by member.
+/// A tool call in ACP's form, with every update merged into it, member by member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolCall {
     members: Map<String, Value>,
@@ -15,12 +15,12 @@ pub struct ToolCall {
     bytes: usize,
 }
 
-/// One piece of what a tool call shows.
+/// One piece of the content of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ToolContent<'a> {
     /// Text.
     Text(&'a str),
-    /// A content block that is no text.
+    /// A content block that is not text.
     Block(&'a Value),
     /// A change of a file.
     Diff {
@@ -31,20 +31,20 @@ pub enum ToolContent<'a> {
         /// The new content.
         new: &'a str,
     },
-    /// A terminal of the agent's, and its output where it is known.
+    /// A terminal of the agent's, and its output if it is known.
     Terminal(Option<&'a str>),
-    /// Something that ACP does not name.
+    /// Content that ACP does not define.
     Other(&'a Value),
 }
 
 impl ToolCall {
-    /// Merges an update: what it names replaces what was known.
+    /// Merges an update: its members replace the known ones.
     pub fn update(&mut self, update: Map<String, Value>) {
         if update.contains_key("status") {
             self.not_reported = false;
         }
         if let Some(meta) = update.get("_meta") {
-            // The gateway ended the call because its agent never did: that is no failure.
+            // The gateway ended the call because its agent never did: that is not a failure.
             self.not_reported |= meta["plexus"]["synthesized"] == true;
             // Some agents send a terminal's output beside the call, piece by piece.
             if let Some(data) = meta["terminal_output"]["data"].as_str() {
@@ -65,12 +65,12 @@ impl ToolCall {
         }
     }
 
-    /// The members, as ACP names them.
+    /// Returns the members, as ACP names them.
     pub fn members(&self) -> &Map<String, Value> {
         &self.members
     }
 
-    /// The members, to be sent on: terminal output that came beside the call is in `_meta` as one piece.
+    /// Returns the members, to be sent on: terminal output beside the call is in `_meta` as one piece.
     pub fn into_members(mut self) -> Map<String, Value> {
         if !self.output.is_empty() {
             let meta = self.members.entry("_meta").or_insert(Value::Null);
@@ -90,43 +90,42 @@ impl ToolCall {
         self.members.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the title, as the agent gave it.
+    /// Returns the title that the agent gave.
     pub fn title(&self) -> &str {
         self.text("title")
     }
 
-    /// `read`, `edit`, `execute` …; empty where it was not said.
+    /// Returns `read`, `edit`, `execute` …; empty if unknown.
     pub fn kind(&self) -> &str {
         self.text("kind")
     }
 
-    /// `pending`, `in_progress`, `completed`, `failed`, or `not_reported` where the agent never told the end; empty where it
-    /// was not said.
+    /// Returns `pending`, `in_progress`, `completed`, `failed`, or `not_reported` if the agent never reported the end; empty if unknown.
     pub fn status(&self) -> &str {
         if self.not_reported { "not_reported" } else { self.text("status") }
     }
 
-    /// Returns whether nothing more is to come of it.
+    /// Returns whether no further updates are expected.
     pub fn is_finished(&self) -> bool {
         matches!(self.status(), "completed" | "failed" | "not_reported")
     }
 
-    /// The reason why the gateway ended it in its agent's place.
+    /// Returns the reason why the gateway ended the call in its agent's place.
     pub fn reason(&self) -> Option<&str> {
         self.members.get("_meta")?["plexus"]["reason"].as_str().filter(|_| self.not_reported)
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     pub fn input(&self) -> Option<&Value> {
         self.members.get("rawInput").filter(|input| !input.is_null())
     }
 
-    /// Returns the output of the tool, as the agent has it.
+    /// Returns the output of the tool in the agent's form.
     pub fn raw_output(&self) -> Option<&Value> {
         self.members.get("rawOutput").filter(|output| !output.is_null())
     }
 
-    /// Terminal output that came beside the call, and whether its beginning was let go.
+    /// Returns the terminal output beside the call, and whether its beginning was dropped.
     pub fn terminal_output(&self) -> (&str, bool) {
         (&self.output, self.output_cut)
     }
@@ -141,7 +140,7 @@ impl ToolCall {
         self.bytes + self.output.len()
     }
 
-    /// Forgets everything but title, kind and status.
+    /// Drops everything except title, kind and status.
     pub fn forget_details(&mut self) {
         self.members.retain(|name, _| matches!(name.as_str(), "title" | "kind" | "status"));
         self.output = String::new();
