@@ -1,5 +1,5 @@
-//! The risk of shell lines and of the simple commands in them, which may run other lines. Nothing is expanded, and a line that is
-//! not fully understood is never low.
+//! The risk of shell lines and of the simple commands in them, which may run other lines. Lines are not expanded, and
+//! one that is not fully understood is never low.
 
 use plexus_protocol::Risk;
 
@@ -8,15 +8,15 @@ use crate::shell::{ShellLine, ShellText, parse};
 use crate::tables::*;
 use crate::verdict::RiskVerdict;
 
-/// Most levels of shells within shells that are parsed; deeper ones are dangerous.
+/// Maximum depth of shells within shells that are parsed; deeper ones are dangerous.
 pub(super) const DEPTH_MAX: usize = 6;
 
-/// The risk of a shell line.
+/// Returns the risk of a shell line.
 pub fn classify(text: &ShellText<'_>) -> RiskVerdict {
     classify_within(text, DEPTH_MAX)
 }
 
-/// As [`classify`], for a line inside others: at most `depth` more levels are parsed.
+/// Returns the risk like [`classify`], for a line inside others: at most `depth` more levels are parsed.
 pub(super) fn classify_within(text: &ShellText<'_>, depth: usize) -> RiskVerdict {
     if depth == 0 {
         return RiskVerdict::danger("is wrapped too deep to be read");
@@ -75,12 +75,12 @@ pub(super) struct SimpleCommand<'a> {
     pub(super) depth: usize,
 }
 
-/// The name of a program without its path.
+/// Returns the name of a program without its path.
 pub(super) fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The name of a program in lower case, without a version as in `python3.12`.
+/// Returns the name of a program in lower case, without a version as in `python3.12`.
 fn program_name(word: &str) -> String {
     let name = base(word).to_ascii_lowercase();
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -92,7 +92,7 @@ fn program_name(word: &str) -> String {
     }
 }
 
-/// Returns whether a word is a program of the tables, as written in a command, or a path of a program.
+/// Returns whether a word is a program of the tables, in the form of a command, or a path of a program.
 pub(super) fn is_known(program: &str) -> bool {
     let name = program_name(program);
     let name = name.as_str();
@@ -110,7 +110,7 @@ pub(super) fn is_known(program: &str) -> bool {
         || matches!(name, "git" | "find" | "sed" | "cd" | "chmod" | "psql" | "mysql" | "sqlite" | "redis-cli")
 }
 
-/// The variable that a word assigns.
+/// Returns the variable that a word assigns.
 fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -121,7 +121,7 @@ fn assigned(word: &str) -> Option<&str> {
 }
 
 impl<'a> SimpleCommand<'a> {
-    /// The words after the variable assignments.
+    /// Returns the words after the variable assignments.
     fn bare(&self) -> &'a [String] {
         let assignments = self.words.iter().take_while(|word| assigned(word).is_some()).count();
         &self.words[assignments..]
@@ -131,7 +131,7 @@ impl<'a> SimpleCommand<'a> {
         Self { words, ..*self }
     }
 
-    /// Returns whether it runs one of these programs, directly or through a wrapper or shell.
+    /// Returns whether the command runs one of these programs, directly or through a wrapper or shell.
     pub(super) fn runs_any(&self, programs: &[&str]) -> bool {
         let words = self.bare();
         let Some(first) = words.first() else { return false };
@@ -143,13 +143,13 @@ impl<'a> SimpleCommand<'a> {
             })
     }
 
-    /// Returns whether it runs its input or a file of the folder.
+    /// Returns whether the command runs its input or a file of the folder.
     pub(super) fn runs_code(&self) -> bool {
         let Some(first) = self.bare().first() else { return false };
         self.runs_any(SHELLS) || self.runs_any(RUNNERS) || program_name(first) == "chmod" || first.starts_with("./")
     }
 
-    /// The line that a shell runs with `-c`.
+    /// Returns the line that a shell runs with `-c`.
     fn shell_line(&self) -> Option<&'a str> {
         let (program, rest) = self.bare().split_first()?;
         if !SHELLS.contains(&program_name(program).as_str()) {
@@ -161,7 +161,7 @@ impl<'a> SimpleCommand<'a> {
         after.map(String::as_str)
     }
 
-    /// The risk of the command.
+    /// Returns the risk of the command.
     pub(super) fn verdict(&self) -> RiskVerdict {
         let mut all = RiskVerdict::low();
         for name in self.words.iter().map_while(|word| assigned(word)) {
@@ -223,12 +223,12 @@ impl<'a> SimpleCommand<'a> {
         all
     }
 
-    /// As [`verdict`](Self::verdict); danger if the depth is used up.
+    /// Returns the risk like [`verdict`](Self::verdict); danger if the depth is used up.
     fn verdict_within_depth(&self) -> RiskVerdict {
         if self.depth == 0 { RiskVerdict::danger("is wrapped too deep to be read") } else { self.verdict() }
     }
 
-    /// Returns whether it only reads and searches, and only inside the folder.
+    /// Returns whether the command only reads and searches, and only inside the folder.
     fn only_reads(&self, program: &str, rest: &[String]) -> bool {
         if let [only] = rest
             && VERSIONED.iter().any(|(known, words)| *known == program && words.contains(&only.as_str()))
@@ -240,13 +240,13 @@ impl<'a> SimpleCommand<'a> {
             "git" => git_reads(rest),
             "find" => rest.iter().all(|word| !word.starts_with('-') || FIND.contains(&word.as_str())),
             "cd" => matches!(rest, [folder] if !folder.starts_with('-') && !folder.is_empty()),
-            // Only prints its arguments.
+            // `echo` only prints its arguments.
             "echo" => true,
-            // Only prints; `-v` sets a variable.
+            // `printf` only prints; `-v` sets a variable.
             "printf" => rest.first().is_some_and(|word| !word.starts_with('-')),
-            // With a plain word it sets the clock.
+            // With a plain word `date` sets the clock.
             "date" => reader_options("date", rest) && rest.iter().all(|word| word.starts_with(['+', '-'])),
-            // Only a script that prints lines by number.
+            // Only a script of `sed` that prints lines by number is safe.
             "sed" => sed_prints(rest),
             "true" | "false" | ":" => true,
             program => reader_options(program, rest),
@@ -254,7 +254,7 @@ impl<'a> SimpleCommand<'a> {
         fine && stays_inside
     }
 
-    /// The risk of a command that does more than read. Unknown programs are elevated.
+    /// Returns the risk of a command that does more than read. Unknown programs are elevated.
     fn effects(&self, program: &str, rest: &[String]) -> RiskVerdict {
         let name = program_name(program);
         let name = name.as_str();
@@ -325,7 +325,7 @@ impl<'a> SimpleCommand<'a> {
         RiskVerdict::elevated(format!("runs a program that is not known ({})", named(program)))
     }
 
-    /// The dangers of programs that write to paths in their arguments.
+    /// Returns the dangers of programs that write to paths in their arguments.
     fn writes_files(&self, name: &str, rest: &[String]) -> RiskVerdict {
         let mut all = RiskVerdict::low();
         let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
@@ -382,7 +382,7 @@ impl<'a> SimpleCommand<'a> {
         }
         match name {
             "git" => all.and(git_harms(rest)),
-            // Recursive, for everybody, or set-user-id.
+            // Permissions that are recursive, for everybody, or set-user-id are dangerous.
             "chmod" => {
                 let wide = |word: &String| {
                     matches!(word.as_str(), "-R" | "--recursive")
@@ -436,7 +436,7 @@ fn is_one_of(word: &str, options: &[&str]) -> bool {
     options.contains(&word.split('=').next().unwrap_or(word)) || options.contains(&word)
 }
 
-/// Statements for a database client that delete or change something.
+/// Returns whether statements for a database client delete or change data.
 fn changes_database(name: &str, rest: &[String]) -> RiskVerdict {
     let mut all = RiskVerdict::low();
     let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -484,7 +484,7 @@ fn reader_options(program: &str, rest: &[String]) -> bool {
         }
         for (at, letter) in cluster.char_indices() {
             if reader.valued.contains(letter) {
-                // The rest of the word, or the next word, is the value.
+                // The value is the rest of the word, or the next word.
                 if cluster[at + letter.len_utf8()..].is_empty() {
                     // A next word that looks like an option may be one: `date -I` takes its value without a space.
                     let option = |value: &String| {
@@ -583,7 +583,7 @@ fn sends(rest: &[String]) -> bool {
     })
 }
 
-/// `sed -n 3,9p FILE`: prints lines, and nothing else.
+/// Returns whether `sed` only prints lines: `sed -n 3,9p FILE`.
 fn sed_prints(rest: &[String]) -> bool {
     let [option, script, files @ ..] = rest else { return false };
     let prints = script

@@ -1,19 +1,19 @@
-//! The unified diff of an edit: hunks with three lines around each change. Pure, and linear in the size of the texts: where a
-//! comparison would cost more, lines are shown as replaced.
+//! The unified diff of an edit: hunks with three lines around each change. Pure, and linear in the size of the texts:
+//! if a comparison would cost more, lines are shown as replaced.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Lines shown around a change.
+/// Number of lines shown around a change.
 const CONTEXT: usize = 3;
-/// Most bytes between the common beginning and end, of both texts together, that are compared line by line; more is shown as
-/// replaced.
+/// Maximum number of bytes between the common beginning and end, of both texts together, that are compared line by
+/// line; more is shown as replaced.
 const COMPARED_MAX: usize = 4 << 20;
-/// Comparison steps allowed for each line that is compared; where more are needed, lines are shown as replaced.
+/// Maximum number of comparison steps for each compared line; if more are needed, lines are shown as replaced.
 const STEPS_PER_LINE: usize = 64;
-/// Most bytes of a diff that are shown; the rest is cut, with a note.
+/// Maximum size of a diff, in bytes; the rest is cut, with a note.
 pub(super) const SHOWN_MAX: usize = 512 << 10;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,8 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
     hunks(&runs, (&old_lines, &new_lines), (&before, &after), first)
 }
 
-/// The parts of two texts that differ, with the lines next to them, and the number of lines before: all that a diff of them shows.
+/// Returns the parts of two texts that differ, with the lines next to them, and the number of lines before: everything
+/// that a diff of them shows.
 pub fn around_changes<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str, usize) {
     let (head, tail) = common(old, new);
     let from = old[..head].rmatch_indices('\n').nth(CONTEXT).map_or(0, |(at, _)| at + 1);
@@ -76,7 +77,7 @@ pub fn around_changes<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str, usiz
     (&old[from..old.len() - left], &new[from..new.len() - left], line_count(&old[..from]))
 }
 
-/// Bytes of whole lines that are the same at the beginning and at the end; the two do not overlap.
+/// Returns the number of bytes of whole lines that are the same at the beginning and at the end; the two do not overlap.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let (a, b) = (old.as_bytes(), new.as_bytes());
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -114,8 +115,8 @@ fn line_count(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// The runs of two lists of lines. Lines that occur once in both texts are anchors; the gaps between anchors are compared in
-/// full while that is cheap.
+/// Returns the runs of two lists of lines. Lines that occur once in both texts are anchors; the gaps between anchors
+/// are compared in full while that is cheap.
 fn compare(old: &[&str], new: &[&str]) -> Vec<Run> {
     let mut budget = STEPS_PER_LINE * (old.len() + new.len() + 64);
     let mut runs = Vec::new();
@@ -133,7 +134,7 @@ fn compare(old: &[&str], new: &[&str]) -> Vec<Run> {
     runs
 }
 
-/// Index pairs of lines that occur once in both texts, increasing in both.
+/// Returns index pairs of lines that occur once in both texts, increasing in both.
 fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     let mut seen: HashMap<&str, (u32, usize, u32, usize)> = HashMap::with_capacity(old.len());
     for (n, line) in old.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The display form of requests, in which nothing is hidden. Made here for all clients, so that they cannot disagree; requests
-//! that differ never look the same.
+//! The display form of requests, in which nothing is hidden. It is made here for all clients, so that they cannot
+//! disagree; different requests never look the same.
 
 use std::fmt::Write as _;
 
@@ -14,15 +14,15 @@ use crate::folder::{ActionFolder, FolderConflict, SessionFolders, action_folder}
 use crate::judge::judge;
 use crate::verdict::RiskVerdict;
 
-/// Longest display without the warning to read all of it, in bytes.
+/// Maximum length of a display without the warning to read all of it, in bytes.
 const LONG_DISPLAY: usize = 4 << 10;
 
-/// The display form of a request, with what a person should know before answering.
+/// The display form of a request, with the information that the user needs to answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Display {
     /// The text, in which deceptive characters are escaped.
     pub text: String,
-    /// Warnings for the person who answers.
+    /// Warnings for the user who answers.
     pub warnings: Vec<String>,
     /// The risk of allowing the action.
     pub risk: Risk,
@@ -36,7 +36,7 @@ pub struct Display {
     pub folder: ActionFolder,
 }
 
-/// The beginnings of other displays. A command that begins like one of them gets a `$` before it.
+/// The beginnings of other displays. A command that begins like one of them is prefixed with `$`.
 const PREFIXES: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "plan:", "cannot be read:", "asks:"];
 
 /// Renders the subject of a request. Deceptive characters are escaped as `\u{..}` and named in a warning; the only control
@@ -141,12 +141,12 @@ pub fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: boo
     display
 }
 
-/// Writes where a command runs, and the other folder where two of them contradict each other.
+/// Writes the folder of a command, and the other folder if two of them contradict each other.
 fn write_folder(display: &mut Display, session: &str, named: bool, deceptive: &mut DeceptiveCharacters) {
     let Display { text, warnings, folder, .. } = display;
     let mut line = |words: &str, path: &str, of_agent: bool| {
         text.push_str(words);
-        // A folder that a person chose deceives nobody.
+        // A folder that the user chose is not deceptive.
         let mut own = DeceptiveCharacters::default();
         if of_agent { &mut *deceptive } else { &mut own }.inline(path, text);
     };
@@ -161,7 +161,7 @@ fn write_folder(display: &mut Display, session: &str, named: bool, deceptive: &m
     warnings.push(conflict.warning().to_owned());
 }
 
-/// SHA-256 (hex) of a subject, each part with its length.
+/// Returns the SHA-256 (hex) of a subject, each part with its length.
 fn subject_digest(subject: &RequestSubject) -> String {
     let mut sum = Sha256::new();
     let mut part = |text: &str| {
@@ -252,8 +252,8 @@ fn command(argv: &[String], display: &mut Display, deceptive: &mut DeceptiveChar
     }
 }
 
-/// The parts of a request's subject, safe to show, for clients that lay them out themselves. `counts` are those of its [`Display`], and
-/// `question` makes the question of a request whose subject is text.
+/// Returns the parts of a request's subject, safe to show, for clients with a layout of their own. `counts` are those
+/// of its [`Display`], and `question` makes the question of a request whose subject is text.
 pub fn about(
     subject: &RequestSubject,
     kind: RequestType,
@@ -300,13 +300,13 @@ pub fn about(
             About::Question { questions: questions.iter().map(safe_question).collect() }
         }
         RequestSubject::Text(_) => About::Question { questions: vec![question()] },
-        // The options answer it: it has no fields of its own.
+        // The options are the answer: the question has no fields of its own.
         RequestSubject::Confirm { .. } => About::Question { questions: Vec::new() },
         RequestSubject::Unreadable { .. } => About::Unreadable,
     }
 }
 
-/// A question that is safe to show; identifiers stay the agent's own.
+/// Returns a question that is safe to show; identifiers stay the agent's own.
 fn safe_question(question: &Question) -> Question {
     let safe = |text: &str| label(text, ABOUT_MAX);
     let option = |option: &QuestionOption| QuestionOption {

@@ -9,7 +9,7 @@ use plexus_protocol::Risk;
 /// An action with the effect of an approved command, for which no request is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Undoing or redoing a change: files are rewritten or deleted, and what was there is kept.
+    /// Undoing or redoing a change: files are rewritten or deleted, and their content is backed up.
     ChangeFiles,
     /// Making a git worktree, or removing one that holds nothing else.
     ChangeWorktree,
@@ -24,20 +24,20 @@ pub enum Effect {
     /// Running a program that the client names: a runtime's command or environment, an MCP server, typing in a shared terminal, a method
     /// of an agent that acts without asking.
     RunProgram,
-    /// Letting an agent go on without asking.
+    /// Letting an agent continue without asking.
     AllowAhead,
     /// Letting agents spend more.
     RaiseCeiling,
     /// Trusting the wall clock after a step, whereupon old events are removed.
     TrustClock,
-    /// Letting other machines reach the gateway.
+    /// Making the gateway reachable from other machines.
     OpenNetwork,
     /// Enrolling a device that may allow up to this risk.
     Enrol(Risk),
 }
 
 impl Effect {
-    /// The risk of a command with this effect.
+    /// Returns the risk of a command with this effect.
     pub const fn risk(self) -> Risk {
         match self {
             Self::ChangeFiles
@@ -53,7 +53,7 @@ impl Effect {
         }
     }
 
-    /// The reason for the risk.
+    /// Returns the reason for the risk.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::ChangeFiles => "it rewrites or deletes files",

@@ -26,7 +26,7 @@ impl DeceptiveCharacters {
             }
             let kept = line.trim_end_matches(' ');
             for (at, c) in kept.char_indices() {
-                // A text that looks like an escape is escaped itself.
+                // Text that looks like an escape is escaped itself.
                 let imitates = c == '\\' && kept[at + 1..].starts_with("u{");
                 if imitates || self.deceives(c) {
                     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
@@ -42,7 +42,7 @@ impl DeceptiveCharacters {
         }
     }
 
-    /// Writes a text in one line.
+    /// Writes a text on one line.
     pub(super) fn inline(&mut self, text: &str, out: &mut String) {
         for (n, line) in text.split('\n').enumerate() {
             if n > 0 {
@@ -105,7 +105,8 @@ impl DeceptiveCharacters {
     }
 }
 
-/// An agent's text as one line that is safe to show: escaped as in [`render`](crate::render), cut to `most` bytes with an ellipsis.
+/// Returns an agent's text as one line that is safe to show: escaped as in [`render`](crate::render), cut to `most`
+/// bytes with an ellipsis.
 pub fn label(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut deceptive = DeceptiveCharacters::default();

@@ -1,4 +1,4 @@
-//! The folder in which a command runs: what the gateway knows, compared with what the agent says.
+//! The folder in which a command runs, as the gateway knows it and as the agent claims it.
 
 use plexus_protocol::{FolderClaim, RequestSubject};
 
@@ -7,9 +7,9 @@ use crate::paths::inside;
 /// The folders of a session, as the gateway knows them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionFolders<'a> {
-    /// The folder that the session was opened in; empty if it is unknown.
+    /// The folder in which the session was opened; empty if it is unknown.
     pub session: &'a str,
-    /// The same folder without symbolic links, where that path differs.
+    /// The folder of the session without symbolic links, if that path differs.
     pub resolved: Option<&'a str>,
     /// The folder of the agent's process, if the agent runs its commands there whatever the session's folder is.
     pub process: Option<&'a str>,
@@ -20,25 +20,25 @@ pub struct SessionFolders<'a> {
 pub struct ActionFolder {
     /// The folder; empty if it is unknown.
     pub cwd: String,
-    /// The session's folder, if `cwd` lies in it; else empty, since no path of the action counts as inside the folder then.
+    /// The session's folder, if `cwd` is in it; otherwise empty, because then no path of the action counts as inside the folder.
     pub root: String,
     /// The contradiction, if there is one.
     pub conflict: Option<FolderConflict>,
 }
 
-/// A difference between the session's folder and what is known or said of a command.
+/// A difference between the session's folder and the known or claimed folder of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FolderConflict {
     /// The agent ignores the session's folder.
     Process,
     /// The command's own field names a folder outside of the session's.
     Outside,
-    /// The agent's words name this other folder.
+    /// The agent's text names this other folder.
     Stated(String),
 }
 
 impl FolderConflict {
-    /// The reason for an elevated risk.
+    /// Returns the reason for an elevated risk.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Process => "runs in the agent's own folder, not in the session's",
@@ -47,7 +47,7 @@ impl FolderConflict {
         }
     }
 
-    /// The warning for the person who answers.
+    /// Returns the warning for the user who answers.
     pub const fn warning(&self) -> &'static str {
         match self {
             Self::Process => {
@@ -61,8 +61,8 @@ impl FolderConflict {
     }
 }
 
-/// The folder of a request's action. A claim that equals what is known adds nothing. A command's own field is where the command
-/// runs; words never are.
+/// Returns the folder of a request's action. A claim that equals the known folder adds nothing. A command runs in the
+/// folder of its own field, and never in one that a text names.
 pub(super) fn action_folder(subject: &RequestSubject, folders: SessionFolders<'_>) -> ActionFolder {
     let own = folders.process.unwrap_or(folders.session);
     let same = |path: &str| {
@@ -82,12 +82,12 @@ pub(super) fn action_folder(subject: &RequestSubject, folders: SessionFolders<'_
     match claim {
         FolderClaim::Words(_) => at_home(Some(FolderConflict::Stated(named.to_owned()))),
         FolderClaim::Field(_) => {
-            // `..` after a symbolic link leads elsewhere than its text says.
+            // The target of `..` after a symbolic link differs from its text.
             let plain = !whole.split('/').any(|part| part == "..");
             let roots = [Some(folders.session), folders.resolved].into_iter().flatten();
             let root =
                 roots.into_iter().find(|root| plain && inside(&whole, root, root)).unwrap_or_default().to_owned();
-            // Where nothing is known of the session's folder, there is nothing to compare.
+            // If the session's folder is unknown, there is nothing to compare.
             let conflict = (root.is_empty() && !own.is_empty()).then_some(FolderConflict::Outside);
             ActionFolder { cwd: whole, root, conflict }
         }

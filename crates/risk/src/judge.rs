@@ -1,8 +1,9 @@
-//! The risk of a request: how much harm a yes could do, with reasons: of the request's subject, not of what the agent says about it.
+//! The risk of a request: the harm that a yes could do, with reasons. It is judged by the request's subject, not by the
+//! agent's description.
 //!
-//! Shell lines are only parsed. A command that does more than read is elevated; one that destroys, escalates, or runs what it
-//! fetches is dangerous, wherever in the line it stands. A line that cannot be parsed is dangerous. The risk limits who may
-//! answer and how; it never answers.
+//! Shell lines are only parsed. A command that does more than read is elevated; one that destroys, escalates, or runs a
+//! download is dangerous, wherever in the line it is. A line that cannot be parsed is dangerous. The risk limits who
+//! may answer and how; it never answers.
 
 use plexus_protocol::{RequestSubject, Risk};
 
@@ -13,11 +14,11 @@ use crate::prose;
 use crate::shell::ShellText;
 use crate::verdict::RiskVerdict;
 
-/// Longest argument of a tool that is checked for commands, in bytes.
+/// Maximum length of a tool's argument that is checked for commands, in bytes.
 const ARGUMENT_MAX: usize = 4 << 10;
 
-/// Judges a request. `action` is the folder of its action and `folder` the session's folder; `danger`: the runtime itself calls it
-/// dangerous; `deceptive`: it has deceptive characters; `cut`: it is not shown whole.
+/// Judges a request. `action` is the folder of its action and `folder` the session's folder; `danger`: the runtime
+/// itself calls it dangerous; `deceptive`: it has deceptive characters; `cut`: it is not shown completely.
 pub(super) fn judge(
     subject: &RequestSubject,
     (action, folder): (&ActionFolder, &str),
@@ -86,7 +87,7 @@ fn judge_subject(subject: &RequestSubject, action: &ActionFolder, folder: &str) 
     }
 }
 
-/// The command that a question in words consists of: its message or, without one, its title is a shell command.
+/// Returns the command of a question in prose, if its message or, without one, its title is a shell command.
 pub fn command_of(subject: &RequestSubject) -> Option<RequestSubject> {
     let RequestSubject::Confirm { title, message } = subject else { return None };
     let text = if message.trim().is_empty() { title.trim() } else { message.trim() };
@@ -106,7 +107,7 @@ fn edit(path: &str, cwd: &str, folder: &str) -> RiskVerdict {
     }
 }
 
-/// Dangerous commands anywhere in JSON: a tool may run the text of any member.
+/// Finds dangerous commands anywhere in JSON: a tool may run the text of any member.
 fn commands_in(json: &str) -> RiskVerdict {
     fn texts(value: &serde_json::Value, all: &mut RiskVerdict) {
         match value {

@@ -1,5 +1,5 @@
-//! The risk of requests and their form that is safe to show: shell text, effects, displays, diffs and masks. Pure: nothing is looked
-//! up, and the same input has the same result.
+//! The risk of requests and their form that is safe to show: shell text, effects, displays, diffs and masks. Pure: no
+//! file is read, and the same input has the same result.
 
 mod classify;
 mod diff;

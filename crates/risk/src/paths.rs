@@ -1,4 +1,4 @@
-//! The risk of paths, judged by their text. Pure: nothing is looked up, and links are not followed.
+//! The risk of paths, judged by their text. Pure: no file is read, and links are not followed.
 
 use plexus_protocol::text::line;
 
@@ -6,15 +6,15 @@ use crate::shell::ShellText;
 use crate::tables::{AUTORUN_PATHS, SECRET_PATHS, SYSTEM_PATHS};
 use crate::verdict::RiskVerdict;
 
-/// Longest path or program in a reason, in bytes.
+/// Maximum length of a path or program in a reason, in bytes.
 const NAMED_MAX: usize = 60;
 
-/// A word for a reason: shortened, and safe to show.
+/// Returns a word for a reason: shortened, and safe to show.
 pub(super) fn named(word: &str) -> String {
     line(word, NAMED_MAX)
 }
 
-/// The risk of writing to a path.
+/// Returns the risk of writing to a path.
 pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     if matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr") {
         return RiskVerdict::low();
@@ -31,7 +31,7 @@ pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     RiskVerdict::elevated("writes files in the folder")
 }
 
-/// Returns whether a word names nothing outside the folder.
+/// Returns whether a word names no path outside the folder.
 pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
     // A shell expands braces, and `.?` to `..`.
     let expands = |part: &str| part.starts_with('.') && part.contains(['*', '?', '[']);
@@ -52,7 +52,7 @@ pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
     (!path.contains('/') && path != "..") || inside(path, text.cwd, text.folder)
 }
 
-/// Returns whether `path`, relative to `cwd`, lies in `folder`, by their text.
+/// Returns whether `path`, relative to `cwd`, is in `folder`, by their text.
 pub(super) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
     if !folder.starts_with('/') {
         return false;

@@ -1,4 +1,4 @@
-//! Tells shell commands from sentences, where a runtime describes an action in words. Pure.
+//! Distinguishes shell commands from sentences, if a runtime describes an action in prose. Pure.
 //!
 //! In doubt a text is a sentence: sentences are never low, and a dangerous command inside one makes it dangerous.
 
@@ -8,7 +8,7 @@ use crate::classify::{classify, is_known};
 use crate::shell::{ShellText, parse};
 use crate::verdict::RiskVerdict;
 
-/// Words that stand in sentences, and hardly ever as an argument of a command.
+/// Words of sentences that are hardly ever an argument of a command.
 const SENTENCE_WORDS: [&str; 47] = [
     "a",
     "all",
@@ -58,19 +58,19 @@ const SENTENCE_WORDS: [&str; 47] = [
     "you",
     "your",
 ];
-/// Programs whose names are words of sentences, too.
+/// Programs whose names are also words of sentences.
 const ENGLISH: [&str; 14] = [
     "at", "batch", "eval", "exec", "halt", "init", "kill", "mount", "parted", "reboot", "shutdown", "source", "time",
     "truncate",
 ];
-/// Most words of a command without options, paths, quotes and operators; a longer text is a sentence.
+/// Maximum number of words of a command without options, paths, quotes and operators; a longer text is a sentence.
 const PLAIN_WORDS_MAX: usize = 3;
-/// Longest text that is searched for commands, in bytes.
+/// Maximum length of a text that is searched for commands, in bytes.
 const SEARCHED_MAX: usize = 16 << 10;
-/// Longest part of a line that is read as a command, in bytes.
+/// Maximum length of a part of a line that is parsed as a command, in bytes.
 const COMMAND_MAX: usize = 4 << 10;
 
-/// Returns whether a whole text is a shell command: it parses to its end, all its programs are known, and it is no sentence.
+/// Returns whether a whole text is a shell command: it parses to its end, all its programs are known, and it is not a sentence.
 pub(super) fn is_command(text: &str) -> bool {
     let line = parse(text);
     let known = |words: &Vec<String>| words.first().is_some_and(|word| is_known(word));
@@ -94,7 +94,7 @@ fn ends_sentence(text: &str) -> bool {
         || text.strip_suffix('.').is_some_and(|rest| rest.ends_with(char::is_alphabetic))
 }
 
-/// The danger of the commands that stand somewhere in a text; low if there is none.
+/// Returns the danger of the commands in a text; low if there are none.
 pub(super) fn mentioned(text: &str, folder: &str) -> RiskVerdict {
     let text = &text[..text.floor_char_boundary(SEARCHED_MAX)];
     for line in text.lines().flat_map(|line| line.split('`')) {
@@ -116,7 +116,7 @@ pub(super) fn mentioned(text: &str, folder: &str) -> RiskVerdict {
     RiskVerdict::low()
 }
 
-/// Returns whether a text begins with a known program and an argument that belongs to no sentence.
+/// Returns whether a text begins with a known program and an argument that is not a word of sentences.
 fn begins_command(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(program), Some(next)) = (words.next(), words.next()) else { return false };

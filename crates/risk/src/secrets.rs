@@ -7,9 +7,9 @@ use regex::Regex;
 
 use crate::tables::{READ_PASSWORDS, TAKE_PASSWORDS};
 
-/// Most bytes of a masked text; the rest is cut. Notifications show less.
+/// Maximum size of a masked text, in bytes; the rest is cut. Notifications show less.
 const TEXT_MAX: usize = 8192;
-/// Replaces a secret.
+/// The replacement of a secret.
 const MASK: &str = "•••";
 /// Pattern of a value in a shell line or in JSON.
 const VALUE: &str = r#"(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\"(?:[^\\]|\\[^"])*\\"|[^\s"'&;,|)\\]+)"#;
@@ -22,7 +22,7 @@ static SECRETS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     patterns.filter_map(|(pattern, mask)| Some((Regex::new(&pattern).ok()?, mask))).collect()
 });
 
-/// Values whose name says that they are secret.
+/// Returns patterns of values with the name of a secret.
 fn named() -> Vec<(String, &'static str)> {
     let named =
         r"[\w.-]*(?:key|token|secret|passw(?:or)?d|passwd|pwd|pass|passphrase|credential|cookie|auth|signature)[\w.-]*";
@@ -38,11 +38,11 @@ fn named() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Secrets that programs take on their command line, or read from a pipe.
+/// Returns patterns of secrets that programs take on their command line, or read from a pipe.
 fn commands() -> Vec<(String, &'static str)> {
     let mut all = Vec::new();
     for (programs, flags, apart) in TAKE_PASSWORDS {
-        // The value may follow the flag directly; after a gap only where the program reads it so.
+        // The value may follow the flag directly; after a gap only if the program accepts that.
         let gap = if *apart { format!("{GAP}?") } else { String::new() };
         all.push((format!(r#"(\b(?:{programs})\b[^|;&]*?["'\s](?:{flags}){gap}){VALUE}"#), "$1•••"));
     }
@@ -52,7 +52,7 @@ fn commands() -> Vec<(String, &'static str)> {
     all
 }
 
-/// Secrets in addresses.
+/// Returns patterns of secrets in addresses.
 fn addresses() -> Vec<(String, &'static str)> {
     vec![
         // `user:password@host`, a long token as the user, and curl's `-u`.
@@ -72,7 +72,7 @@ fn addresses() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Tokens with a known format.
+/// Returns patterns of tokens with a known format.
 fn token_formats() -> Vec<(String, &'static str)> {
     vec![
         (
@@ -88,12 +88,12 @@ fn token_formats() -> Vec<(String, &'static str)> {
 /// Long runs of characters without a space.
 static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+_=-]{24,}").ok());
 
-/// The text with all secrets masked. Masks too much rather than too little.
+/// Returns the text with all secrets masked. It masks too much rather than too little.
 pub fn masked(text: &str) -> String {
     masked_by(&text[..text.floor_char_boundary(TEXT_MAX)], &mut |_| MASK.to_owned())
 }
 
-/// The whole text, with each secret replaced by the result of `mask`.
+/// Returns the whole text, with each secret replaced by the result of `mask`.
 pub fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
     let mut text = text.to_owned();
     for (pattern, template) in SECRETS.iter() {
@@ -109,7 +109,7 @@ pub fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
             let secret = mask(secret.strip_suffix(after.as_str()).unwrap_or(secret));
             before + &secret + &after
         });
-        // Usually nothing is found, and nothing copied.
+        // Usually there are no secrets, and nothing is copied.
         if let std::borrow::Cow::Owned(replaced) = replaced {
             text = replaced;
         }
@@ -127,8 +127,8 @@ pub fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
     }
 }
 
-/// Returns whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names where the secret is, and not the
-/// secret.
+/// Returns whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names the place of the
+/// secret, not the secret.
 fn names_variable(before: &str, value: &str) -> bool {
     let option = before.trim_end_matches([' ', '=', '\t', '\n']);
     // A name in quotes or in running text, or the beginning of several names.
@@ -137,7 +137,7 @@ fn names_variable(before: &str, value: &str) -> bool {
     option.ends_with("-env") && name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(is_name)
 }
 
-/// Returns whether a run of characters is more likely a key than a name: it mixes letters of both cases and digits.
+/// Returns whether a run of characters is more likely a key than a name: it has letters of both cases and digits.
 fn is_random(run: &str) -> bool {
     let class = |c: char| match c {
         'a'..='z' => 0,

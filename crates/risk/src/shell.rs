@@ -1,6 +1,6 @@
-//! A parser of shell lines. It expands nothing. A full parser of shell syntax would replace [`parse`].
+//! A parser of shell lines, which expands nothing. A full parser of shell syntax would replace [`parse`].
 
-/// A shell line, and where it would run.
+/// A shell line, with the folder in which it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellText<'a> {
     /// The line.
@@ -16,13 +16,13 @@ pub struct ShellText<'a> {
 pub(super) struct ShellLine {
     /// All simple commands, also those inside substitutions.
     pub(super) commands: Vec<Vec<String>>,
-    /// Reasons for risk beside the commands: substitutions, background jobs, subshells, input redirections.
+    /// Reasons for risk in addition to the commands: substitutions, background jobs, subshells, input redirections.
     pub(super) effects: Vec<&'static str>,
     /// Targets of output redirections.
     pub(super) written: Vec<String>,
-    /// `true` if it could not be parsed to its end.
+    /// `true` if the line could not be parsed to its end.
     pub(super) broken: bool,
-    /// `true` if it writes ordinary characters as numbers.
+    /// `true` if the line has ordinary characters written as numbers.
     pub(super) disguised: bool,
 }
 
@@ -55,7 +55,7 @@ struct ShellParser {
     open: Vec<OpenGroup>,
 }
 
-/// An open substitution or subshell: what closes it, the quote around it, and the command that continues after it.
+/// An open substitution or subshell: its closing character, the quote around it, and the command that continues after it.
 struct OpenGroup {
     end: char,
     quote: Option<char>,
@@ -63,7 +63,7 @@ struct OpenGroup {
 }
 
 impl ShellParser {
-    /// Begins a substitution, which is parsed as commands of its own. In the word around it stands a `$` for it.
+    /// Begins a substitution, which is parsed as commands of its own. The word around it has a `$` in its place.
     fn substitute(&mut self, end: char, quote: Option<char>) {
         self.add_effect(SUBSTITUTES);
         self.word.push('$');
@@ -102,13 +102,13 @@ impl ShellParser {
 
     fn end_command(&mut self) {
         self.end_word();
-        // An operator in place of a file name.
+        // An operator is in place of a file name.
         self.line.broken |= self.redirect != Redirect::None;
         self.redirect = Redirect::None;
         self.line.commands.push(std::mem::take(&mut self.words));
     }
 
-    /// After a `$`: a substitution, characters written as numbers, or a variable.
+    /// Parses the text after a `$`: a substitution, characters written as numbers, or a variable.
     fn dollar(&mut self, chars: &mut Letters<'_>, quote: &mut Option<char>) {
         self.add_effect(SUBSTITUTES);
         match chars.peek() {
@@ -137,7 +137,7 @@ impl ShellParser {
         }
     }
 
-    /// After a `>`.
+    /// Parses the text after a `>`.
     fn write_to(&mut self, chars: &mut Letters<'_>) {
         // A number right before it is a descriptor.
         if self.word.bytes().all(|byte| byte.is_ascii_digit()) && !self.has_word {
@@ -158,7 +158,7 @@ impl ShellParser {
         }
     }
 
-    /// After a `<`.
+    /// Parses the text after a `<`.
     fn read_from(&mut self, chars: &mut Letters<'_>) {
         self.end_word();
         self.add_effect(INPUT);
@@ -189,7 +189,7 @@ impl ShellParser {
     }
 }
 
-/// Splits a line at all operators, also inside substitutions. Quotes hold words together; nothing is expanded.
+/// Splits a line at all operators, also inside substitutions. Quotes join words; nothing is expanded.
 pub(super) fn parse(line: &str) -> ShellLine {
     let mut parser = ShellParser {
         line: ShellLine::default(),
@@ -252,7 +252,7 @@ pub(super) fn parse(line: &str) -> ShellLine {
                         '(' => parser.open.push(OpenGroup { end: ')', quote: None, outer: None }),
                         ')' => match parser.close(')') {
                             Some(before) => quote = before,
-                            // The end of a `case` pattern, or unbalanced.
+                            // The character ends a `case` pattern, or is unbalanced.
                             None => {
                                 parser.end_command();
                                 parser.add_effect(SUBSHELL);
@@ -264,7 +264,7 @@ pub(super) fn parse(line: &str) -> ShellLine {
             }
             (None, c) if c.is_whitespace() => parser.end_word(),
             (None, '#') if parser.word.is_empty() && !parser.has_word => {
-                // A comment, to the line's end.
+                // A comment extends to the end of the line.
                 while chars.next_if(|next| *next != '\n').is_some() {}
             }
             (None, c) => parser.word.push(c),

@@ -2,20 +2,20 @@
 
 use plexus_protocol::Risk;
 
-/// A risk with its reasons, at most `REASONS_MAX`.
+/// A risk with at most `REASONS_MAX` reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RiskVerdict {
     /// The risk.
     pub risk: Risk,
-    /// The reasons for the risk; none if it is low.
+    /// The reasons for the risk; empty if it is low.
     pub reasons: Vec<String>,
 }
 
-/// Most reasons of a verdict.
+/// Maximum number of reasons of a verdict.
 const REASONS_MAX: usize = 6;
 
 impl RiskVerdict {
-    /// A verdict without a reason.
+    /// Makes a verdict without a reason.
     pub fn low() -> Self {
         Self { risk: Risk::Low, reasons: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! An action of a screen: checked against the surface as the gateway holds it. The screen says what was pressed and what was typed; what
-//! that means to the agent is resolved here.
+//! Actions of a screen, checked against the gateway's state of the surface. The screen reports what was pressed and
+//! typed; the meaning for the agent is resolved here.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::size::{Size, may_stand};
 use super::stand::{BoundPath, Stand, is_shown, stands};
 use super::surface::Surface;
 
-/// An action that holds: what the agent gets.
+/// A valid action: the part that the agent gets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Action {
     /// The event.
@@ -31,20 +31,20 @@ pub struct Action {
     pub surface: String,
     /// The component.
     pub component: String,
-    /// The event's context, resolved from the surface's own data.
+    /// The context of the event, resolved from the surface's own data.
     pub context: Map<String, Value>,
-    /// The values that the person changed, by pointer.
+    /// The values that the user changed, by pointer.
     pub inputs: BTreeMap<String, Value>,
     /// The selected row or path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<Value>,
-    /// The list item where the component stands.
+    /// The list item of the component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// The pointers of inputs that were typed blind. They are not in the surface's data, and must not be logged or shown.
+    /// The pointers of inputs that were typed hidden. They are not in the surface's data, and must not be logged or shown.
     #[serde(skip)]
     pub secret: Vec<String>,
-    /// The context as it is with [`NOT_KEPT`] in those inputs.
+    /// The context with [`NOT_KEPT`] in place of those inputs.
     #[serde(skip)]
     kept_context: Map<String, Value>,
     /// The changes of the surface by the other inputs.
@@ -52,11 +52,11 @@ pub struct Action {
     pub change: Option<Change>,
 }
 
-/// Stands for what was typed blind, where an action is kept.
+/// The placeholder for hidden input in a stored action.
 const NOT_KEPT: &str = "(not kept)";
 
 impl Action {
-    /// The action as it may be kept: without what was typed blind, also where a function of the context made something of it.
+    /// Returns the action as it may be stored: without hidden input, even where a function of the context was applied to it.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut action = self.clone();
@@ -71,20 +71,22 @@ impl Action {
 /// An input of the surface that a pointer is bound to.
 struct Input<'a> {
     component: &'a Component,
-    /// The list item where it stands.
+    /// The list item of the input.
     base: Pointer,
 }
 
-/// A value that a person put into an input.
+/// A value that the user put into an input.
 struct Typed {
     path: Pointer,
     value: Value,
-    /// `true` if it was typed blind.
+    /// `true` if it was typed hidden.
     secret: bool,
 }
 
 impl Surface {
-    /// Checks an action, and puts its inputs into the data; or does nothing and says why.
+    /// Checks an action, and puts its inputs into the data.
+    ///
+    /// # Errors Returns the reason why the action is refused; nothing has changed then.
     pub(crate) fn act(&mut self, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
         let component = self.fresh(&request.component, request.rev)?;
         let instance = request.instance.as_deref().unwrap_or_default();
@@ -99,7 +101,7 @@ impl Surface {
         let inputs = self.inputs(request, &mut checks)?;
         checks.extend(self.read_inputs(&context, &scope));
 
-        // The checks and the context see all inputs; what was typed blind is then taken out again, and never in a change.
+        // The checks and the context see all inputs; hidden ones are then removed again, and are never in a change.
         let all: Vec<_> = inputs.iter().map(|input| (input.path.clone(), DataOp::Set(input.value.clone()))).collect();
         let declared = context;
         let undo = self.edit(Vec::new(), &all).map_err(|error| ActionError::Limit(error.to_string()))?;
@@ -134,7 +136,7 @@ impl Surface {
         })
     }
 
-    /// A component that is as the screen showed it.
+    /// Returns a component, if it has not changed since the screen showed it.
     fn fresh(&self, id: &str, rev: u64) -> Result<&Component, ActionError> {
         if rev > self.rev {
             return Err(ActionError::Stale { now: self.rev });
@@ -146,7 +148,7 @@ impl Surface {
         }
     }
 
-    /// The context that the component's event declares.
+    /// Returns the context that the component's event declares.
     fn declared(&self, component: &Component, event: &str) -> Result<Map<String, Value>, ActionError> {
         let unknown = || ActionError::Event { component: shown(&component.id), event: shown(event) };
         let key = match component.kind.as_str() {
@@ -191,7 +193,7 @@ impl Surface {
         }
     }
 
-    /// The inputs of a request, each of which an input of the surface can have given.
+    /// Reads the inputs of a request, each of which an input of the surface must be able to give.
     fn inputs(&self, request: &SurfaceAction, checks: &mut Vec<(String, Pointer)>) -> Result<Vec<Typed>, ActionError> {
         if request.inputs.is_empty() {
             return Ok(Vec::new());
@@ -229,7 +231,7 @@ impl Surface {
                 return Err(ActionError::Stale { now: self.rev });
             }
             checks.push((input.component.id.clone(), input.base.clone()));
-            // If any input there is typed blind, the value is.
+            // If any input there is hidden, the value is hidden.
             let secret =
                 inputs.iter().any(|input| input.component.raw.get("variant").is_some_and(|one| one == "obscured"));
             if typed.iter().any(|other| other.path.touches(&path)) {
@@ -240,7 +242,7 @@ impl Surface {
         Ok(typed)
     }
 
-    /// The shown inputs, with the places that each is bound to.
+    /// Returns the shown inputs, with the paths that each is bound to.
     fn input_stands(&self) -> Vec<(&Component, Stand, BoundPath)> {
         let inputs = stands(self).into_iter().filter_map(|(component, stand)| {
             let bound = stand.bound(input_path(component)?)?;
@@ -249,7 +251,7 @@ impl Surface {
         inputs.collect()
     }
 
-    /// The shown inputs that are bound to a place.
+    /// Returns the shown inputs that are bound to a path.
     fn bound<'a>(&self, path: &Pointer, stands: &[(&'a Component, Stand, BoundPath)]) -> Vec<Input<'a>> {
         let bound = stands.iter().filter_map(|(component, _, bound)| {
             let base = bound.matches(path, self)?;
@@ -258,7 +260,7 @@ impl Surface {
         bound.collect()
     }
 
-    /// The inputs that a context reads: what they hold goes to the agent, so their checks have to hold as well.
+    /// Returns the inputs that a context reads: their values are sent to the agent, so their checks have to hold as well.
     fn read_inputs(&self, context: &Map<String, Value>, scope: &Pointer) -> Vec<(String, Pointer)> {
         let mut paths = Vec::new();
         context.values().for_each(|value| paths_of(value, &mut paths));
@@ -268,7 +270,7 @@ impl Surface {
         }
         let mut inputs = Vec::new();
         for (component, stand, bound) in self.input_stands() {
-            // In a template only the item at hand is known; of others no press tells.
+            // In a template only the current item is known; a press does not show the others.
             let base = scope.prefix(stand.base.len());
             let path = input_path(component).and_then(|path| Pointer::parse(path, &base).ok());
             if let Some(path) = path.filter(|path| read.iter().any(|read| read.contains(path)))
@@ -280,7 +282,7 @@ impl Surface {
         inputs
     }
 
-    /// Returns whether a value is one that an input gives.
+    /// Checks that a value is one that an input can give.
     fn fits(&self, input: &Input<'_>, value: &Value) -> Result<(), String> {
         let raw = &input.component.raw;
         let literal = |key: &str| raw.get(key).and_then(Value::as_f64);
@@ -344,7 +346,7 @@ impl Surface {
         Ok(())
     }
 
-    /// The context that the event has if all that was typed blind is [`NOT_KEPT`].
+    /// Returns the context of the event with [`NOT_KEPT`] in place of all hidden input.
     fn context_without_secrets(
         &mut self,
         declared: &Map<String, Value>,
@@ -374,7 +376,7 @@ impl Surface {
     }
 }
 
-/// The paths that a value of a context reads, also those in calls and in templates.
+/// Adds the paths that a value of a context reads, also those in calls and in templates.
 fn paths_of(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| paths_of(item, out)),
@@ -396,14 +398,14 @@ fn paths_of(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// The path that an input puts its value at.
+/// Returns the path at which an input puts its value.
 fn input_path(component: &Component) -> Option<&str> {
     let inputs = ["TextField", "CheckBox", "ChoicePicker", "Slider", "DateTimeInput"];
     inputs.contains(&component.kind.as_str()).then_some(())?;
     component.raw.get("value")?.get("path")?.as_str()
 }
 
-/// The message of the first check that does not hold.
+/// Returns the message of the first check that does not hold.
 pub(crate) fn failed_check(component: &Component, scope: Scope<'_>, budget: &mut Budget) -> Option<String> {
     let checks = component.raw.get("checks")?.as_array()?;
     let failed = checks.iter().find(|check| {
@@ -413,7 +415,7 @@ pub(crate) fn failed_check(component: &Component, scope: Scope<'_>, budget: &mut
     Some(message(failed.get("message").and_then(Value::as_str).unwrap_or("a check does not hold")))
 }
 
-/// Returns whether text is a date, a time or both, between two others of the same form.
+/// Checks that text is a date, a time or both, between two others of the same form.
 fn date_fits(text: &str, min: Option<String>, max: Option<String>) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The catalogues as one table: components and functions, with the types of what they take.
+//! The catalogues as one table: components and functions, with the types of their properties and arguments.
 
 /// Identifier of Plexus's own catalogue: the basic one and the components for coding.
 pub const PLEXUS_CATALOG: &str = "plexus:catalog/1";
@@ -7,7 +7,7 @@ pub const BASIC_CATALOG: &str = "https://a2ui.org/specification/v0_9/catalogs/ba
 /// Plexus's own catalogue as JSON Schema.
 pub const PLEXUS_SCHEMA: &str = include_str!("../catalog/plexus.json");
 
-/// The type of a property or of an argument. `Dyn..` is a literal, a path or a call that gives one.
+/// The type of a property or of an argument. `Dyn..` is a literal, or a path or a call that results in one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type {
     Text,
@@ -25,13 +25,13 @@ pub(crate) enum Type {
     DynFlag,
     DynTexts,
     DynAny,
-    /// Anything at all.
+    /// Any value.
     Any,
     /// Any object, such as a row.
     Record,
     /// A number, or null for a gap.
     NumberOrGap,
-    /// `{"path": ..}`.
+    /// A binding: `{"path": ..}`.
     Bound,
     /// The id of a component.
     Child,
@@ -72,7 +72,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) args: &'static [Prop],
     pub(crate) gives: Gives,
-    /// Arguments of which one is needed.
+    /// Arguments of which at least one is required.
     pub(crate) any_of: &'static [&'static str],
 }
 
@@ -84,7 +84,7 @@ const fn may(name: &'static str, ty: Type) -> Prop {
     Prop { name, ty, needed: false }
 }
 
-/// Items of a list of options, tabs, columns or checks at most.
+/// Maximum number of items of a list of options, tabs, columns or checks.
 const FEW: usize = 256;
 const ROWS: usize = super::limits::ROWS_MAX;
 const NO_LIMIT: usize = usize::MAX;
@@ -202,7 +202,7 @@ pub(crate) const BASIC: &[Spec] = &[
     ] },
 ];
 
-/// The components that Plexus's own catalogue has beside the basic ones.
+/// The components of Plexus's own catalogue that are not in the basic one.
 #[rustfmt::skip] // a property a line
 pub(crate) const PLEXUS: &[Spec] = &[
     Spec { name: "Table", props: &[
@@ -293,7 +293,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 pub(crate) enum Catalog {
     Plexus,
     Basic,
-    /// One of a later version, in state that was read back: its components are kept as they are.
+    /// The catalogue of a later version, in restored state: its components are left unchanged.
     Other,
 }
 
@@ -306,7 +306,7 @@ impl Catalog {
         }
     }
 
-    /// The components.
+    /// Iterates over the components.
     pub(crate) fn specs(self) -> impl Iterator<Item = &'static Spec> {
         let own = if self == Self::Basic { &[][..] } else { PLEXUS };
         BASIC.iter().chain(own)
@@ -317,7 +317,7 @@ impl Catalog {
     }
 }
 
-/// The function of a name.
+/// Returns the function with this name.
 pub(crate) fn function_of(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }

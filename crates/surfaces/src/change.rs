@@ -1,4 +1,4 @@
-//! A change of a surface, as it is sent and logged, and its messages of A2UI.
+//! Changes of a surface in the form in which they are sent and logged, and their messages of A2UI.
 
 use plexus_protocol::Timestamp;
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -30,19 +30,19 @@ pub struct Change {
     /// The revision that the change applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
-    /// The title, where it changed.
+    /// The title, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `true` if it is pinned, where that changed.
+    /// The pinned state, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
     /// The time of the change.
     #[serde(default)]
     pub at: Timestamp,
-    /// The question on it, where that changed; `Some(None)` is none any more.
+    /// The question on the surface, if that changed; `Some(None)` removes it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub ask: Option<Option<Ask>>,
-    /// `true` if the surface is gone.
+    /// `true` if the surface was closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// The messages that changed it.
@@ -50,13 +50,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// About the bytes of the change as JSON.
+    /// Returns the approximate size of the change as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.messages.iter().map(Message::bytes).sum::<usize>() + 128
     }
 }
 
-/// A value that is there, even if it is null.
+/// Deserializes a value that is present, even if it is null.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -203,7 +203,7 @@ impl Serialize for Message {
     }
 }
 
-/// A message that is written from where its values stand.
+/// A message that is written without copying its values.
 pub(crate) enum MessageRef<'a> {
     Create(&'a Create),
     Components(&'a str, &'a [&'a Map<String, Value>]),
@@ -269,8 +269,8 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// A JSON value with the members of its objects in the order of their names, whatever the order of the map is in this build: two who
-/// hold the same state write the same bytes.
+/// A JSON value with the members of its objects in the order of their names, whatever the order of the map is in this
+/// build: equal states are written as equal bytes.
 pub(crate) struct Canonical<'a>(pub(crate) &'a Value);
 
 impl Serialize for Canonical<'_> {

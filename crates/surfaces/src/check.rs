@@ -1,4 +1,4 @@
-//! Holds components to their catalogue, and finds the components that they name.
+//! Checks components against their catalogue, and finds the components that they name.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use super::size::may_stand;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) id: String,
-    /// The list of which every item gets one.
+    /// The list whose items each get one.
     pub(crate) template: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Checks one component of a call; what it names as children.
+/// Checks one component of a call, and returns the children that it names.
 pub(crate) fn component(
     catalog: Catalog,
     number: usize,
@@ -101,7 +101,7 @@ pub(crate) fn component(
         return Err(SurfaceError::NotInCatalog { at: at(kind), what });
     };
     for (key, value) in raw {
-        // The value's own depth counts from the message's list of components on.
+        // The depth of the value counts from the message's list of components.
         may_stand(value, 1)
             .map_err(|why| SurfaceError::Component { at: format!("{} {}", at(kind), shown(key)), why })?;
     }
@@ -115,7 +115,7 @@ pub(crate) fn component(
             false => SurfaceError::Component { at, why: fault.why },
         }
     })?;
-    // In the order of the properties, whatever the order of the map is in this build.
+    // The links are in the order of the properties, whatever the order of the map is in this build.
     Ok(self::links(catalog, raw))
 }
 
@@ -142,7 +142,7 @@ fn names_children(ty: Type) -> bool {
     }
 }
 
-/// Rules that no type of one property says.
+/// Checks rules that the type of one property does not express.
 fn beyond_types(kind: &str, raw: &Map<String, Value>) -> Checked {
     let has = |key: &str| raw.contains_key(key);
     match kind {
@@ -313,7 +313,7 @@ impl Checker<'_> {
         if event.contains_key("name") { Ok(()) } else { Err(place.name("name").fault("is missing: name the event")) }
     }
 
-    /// Literals, in which bindings and calls may stand.
+    /// Checks literals, which may contain bindings and calls.
     fn any(&mut self, value: &Value, place: &Place<'_>) -> Checked {
         match value {
             Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| self.any(item, &place.index(at))),
@@ -334,7 +334,7 @@ impl Checker<'_> {
         Err(place.fault(format!("has to be {}", wanted(ty))))
     }
 
-    /// A call; without `ty` it is what a press does.
+    /// Checks a call; without `ty` it is the action of a press.
     fn call(&mut self, call: &Map<String, Value>, ty: Option<Type>, place: &Place<'_>) -> Checked {
         let name = call.get("call").and_then(Value::as_str).unwrap_or_default();
         let Some(function) = function_of(name) else {
@@ -376,7 +376,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns whether a function gives what is needed there.
+/// Returns whether a function results in the required type.
 fn gives(function: &Function, ty: Option<Type>) -> Result<(), String> {
     let name = function.name;
     match (function.gives, ty) {
@@ -397,7 +397,7 @@ fn binding(members: &Map<String, Value>, place: &Place<'_>) -> Checked {
     }
 }
 
-/// Returns whether a value is meant to be of this type, of several types.
+/// Returns whether a value is probably intended to be of this type, among several types.
 fn looks_like(ty: Type, value: &Value) -> bool {
     match (ty, value) {
         (Type::List(..), Value::Array(_)) | (Type::OneOf(_) | Type::Text, Value::String(_)) => true,
@@ -407,7 +407,7 @@ fn looks_like(ty: Type, value: &Value) -> bool {
     }
 }
 
-/// A type in words.
+/// Describes a type.
 fn wanted(ty: Type) -> String {
     let words = match ty {
         Type::Text => "text",
@@ -442,7 +442,7 @@ fn wanted(ty: Type) -> String {
     words.to_owned()
 }
 
-/// Returns the name of a value's type, in words.
+/// Returns the name of a value's type.
 fn is(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-/// The reason why a command of an agent was refused. Nothing has changed then.
+/// The reason why a command of an agent was refused; nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SurfaceError {
-    /// A name of a surface that is none.
+    /// The name is not valid for a surface.
     #[error("{0:?} is no name of a surface: use 1 to 64 of A-Z a-z 0-9 _ . -")]
     Name(String),
     /// There is no surface of this name.
@@ -17,7 +17,7 @@ pub enum SurfaceError {
         /// The surfaces that there are.
         known: Vec<String>,
     },
-    /// `createSurface` for one that there is.
+    /// A `createSurface` names an existing surface.
     #[error("surface {0:?} exists already: update it, or delete it first")]
     Exists(String),
     /// The surface is at another revision than expected.
@@ -26,34 +26,34 @@ pub enum SurfaceError {
         /// The surface's revision.
         now: u64,
     },
-    /// A catalogue that is not known.
+    /// The catalogue is unknown.
     #[error("catalog {0:?} is not known: leave it out, or use plexus:catalog/1 or the basic catalog of A2UI 0.9")]
     Catalog(String),
-    /// A component or a function that the catalogue lacks.
+    /// The catalogue lacks a component or a function.
     #[error("{at}: {what}")]
     NotInCatalog {
-        /// The place in what was sent.
+        /// The place in the message.
         at: String,
         /// The unknown name, and the known ones.
         what: String,
     },
-    /// A component that does not fit the catalogue.
+    /// A component does not fit the catalogue.
     #[error("{at}: {why}")]
     Component {
-        /// The place in what was sent.
+        /// The place in the message.
         at: String,
         /// The fault.
         why: String,
     },
-    /// Children that lead back to themselves, too deep, or nowhere.
+    /// The children of a component lead back to itself, are nested too deep, or do not exist.
     #[error("{at}: {why}")]
     Tree {
-        /// The place in what was sent.
+        /// The place in the message.
         at: String,
         /// The fault.
         why: String,
     },
-    /// Data that cannot be put where its path says.
+    /// Data cannot be put at its path.
     #[error("data {path}: {why}")]
     Data {
         /// The path.
@@ -61,31 +61,31 @@ pub enum SurfaceError {
         /// The fault.
         why: String,
     },
-    /// A message that is none of A2UI 0.9.
+    /// The message is not one of A2UI 0.9.
     #[error("{at}: {why}")]
     Message {
-        /// The place in what was sent.
+        /// The place in the message.
         at: String,
         /// The fault.
         why: String,
     },
-    /// More than a surface or a session may hold.
+    /// A limit of a surface or a session is exceeded.
     #[error("{what}: {max} at most; {hint}")]
     Limit {
         /// The part that is too large or too many.
         what: String,
         /// The limit.
         max: usize,
-        /// The way to use less.
+        /// A way to use less.
         hint: &'static str,
     },
-    /// A call that says nothing.
+    /// The call changes nothing.
     #[error("nothing to change: give components, data or title")]
     Empty,
 }
 
 impl SurfaceError {
-    /// A stable name of the kind of error, for programs.
+    /// Returns a stable name of the kind of error, for programs.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Name(_) => "invalid_name",
@@ -112,7 +112,7 @@ impl SurfaceError {
     }
 }
 
-/// The reason why an action of a screen was refused. Nothing has changed then.
+/// The reason why an action of a screen was refused; nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ActionError {
@@ -136,10 +136,10 @@ pub enum ActionError {
         /// The event.
         event: String,
     },
-    /// The selected row or file is none of the component's.
+    /// The selected row or file does not belong to the component.
     #[error("{0}")]
     Item(String),
-    /// A value that no input of the surface can have given.
+    /// No input of the surface can have given the value.
     #[error("input {path}: {why}")]
     Input {
         /// The pointer.
@@ -155,13 +155,13 @@ pub enum ActionError {
         /// The message of the agent.
         message: String,
     },
-    /// The data does not fit into the surface any more.
+    /// The data exceeds a limit of the surface.
     #[error("{0}")]
     Limit(String),
 }
 
 impl ActionError {
-    /// A stable name of the kind of error, for programs.
+    /// Returns a stable name of the kind of error, for programs.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Surface(_) => "unknown_surface",
@@ -176,10 +176,10 @@ impl ActionError {
     }
 }
 
-/// Characters of what an agent sent that a message repeats.
+/// Maximum number of characters of an agent's text that a message repeats.
 const SHOWN_CHARS: usize = 80;
 
-/// Characters of a message that an agent wrote, or that repeats what it sent, at most.
+/// Maximum length of a message that an agent wrote or that repeats its text, in characters.
 const MESSAGE_CHARS: usize = 400;
 
 /// Returns a text of an agent, fit for one line.
@@ -187,7 +187,7 @@ pub(crate) fn shown(text: &str) -> String {
     first_chars(text, SHOWN_CHARS)
 }
 
-/// The same for a whole message.
+/// Returns a whole message of an agent, fit for one line.
 pub(crate) fn message(text: &str) -> String {
     first_chars(text, MESSAGE_CHARS)
 }

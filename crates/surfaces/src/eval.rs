@@ -1,4 +1,4 @@
-//! Evaluates dynamic values: literals, paths and calls. What that may cost is counted, so that no surface can make a reader slow.
+//! Evaluates dynamic values: literals, paths and calls. The cost is counted, so that no surface can make a reader slow.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use super::model::get;
 use super::pointer::Pointer;
 use super::size::Size;
 
-/// Bytes that compiling an expression counts as.
+/// The cost of compiling an expression, in bytes.
 const COMPILING: usize = 32 << 10;
 
-/// The remaining cost of a resolution. Past it, values are empty.
+/// The remaining cost of a resolution. When it is used up, values are empty.
 #[derive(Debug)]
 pub(crate) struct Budget {
     calls: usize,
@@ -40,7 +40,7 @@ impl Budget {
         Some(())
     }
 
-    /// Takes bytes for a copy; if they are not left, none are any more.
+    /// Takes bytes for a copy; if too few are left, the budget is used up.
     pub(crate) fn bytes(&mut self, bytes: usize) -> Option<()> {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.unwrap_or(0);
@@ -59,7 +59,7 @@ impl Regexes for Budget {
     }
 }
 
-/// The values of a lookup: a data model, and the list item that relative paths begin at.
+/// The values of a lookup: a data model, and the list item at which relative paths begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'m> {
     pub(crate) data: &'m Value,
@@ -67,7 +67,7 @@ pub(crate) struct Scope<'m> {
 }
 
 impl<'m> Scope<'m> {
-    /// The value of a dynamic value; null if there is none.
+    /// Evaluates a dynamic value; null if there is none.
     pub(crate) fn value<'v>(&self, value: &'v Value, budget: &mut Budget) -> Cow<'v, Value>
     where
         'm: 'v,
@@ -75,7 +75,7 @@ impl<'m> Scope<'m> {
         self.nested(value, budget, 0).unwrap_or(Cow::Owned(Value::Null))
     }
 
-    /// The same as text.
+    /// Evaluates a dynamic value as text.
     pub(crate) fn text(&self, value: &Value, budget: &mut Budget) -> String {
         let value = self.value(value, budget);
         let text = functions::text(&value);
@@ -111,7 +111,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// A copy of a value, as far as there may be one.
+    /// Copies a value, within the budget and the maximum depth.
     pub(crate) fn owned(&self, value: &Value, budget: &mut Budget, depth: usize) -> Value {
         match self.nested(value, budget, depth) {
             Some(Cow::Owned(value)) => value,
@@ -141,7 +141,7 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// A copy, if there may be one; else null.
+/// Copies a value within the budget; null if it is exceeded.
 pub(crate) fn copied(value: &Value, budget: &mut Budget) -> Value {
     if budget.bytes == 0 {
         return Value::Null; // not even measured: that costs as well

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::limits::TEMPLATE_MAX;
 
-/// Expressions in expressions at most.
+/// Maximum number of expressions within expressions.
 const NESTED_MAX: usize = 100;
 
-/// The parts of a template, in order.
+/// Returns the parts of a template, in order.
 pub(crate) fn parse(template: &str) -> Result<Vec<Value>, String> {
     if template.len() > TEMPLATE_MAX {
         return Err(format!("the template has {} bytes, and {TEMPLATE_MAX} are the most", template.len()));
@@ -71,7 +71,7 @@ fn interpolation(text: &str) -> Result<(&str, &str), String> {
     Err("an interpolation is not closed: a } is missing".to_owned())
 }
 
-/// One expression, complete.
+/// Parses one complete expression.
 fn expression(text: &str, depth: usize) -> Result<Value, String> {
     let mut reader = Reader { rest: text.trim() };
     if reader.rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Surfaces as a reader of the log follows them, within a limit of memory.
+//! Surfaces that a reader of the log follows, within a limit of memory.
 
 use super::change::Change;
 use super::set::{Fold, SurfaceSet};
@@ -11,14 +11,14 @@ pub enum Followed {
     Changed,
     /// The change was known already.
     Known,
-    /// The surface is gone; its last state, where that was known.
+    /// The surface was closed; with its last state, if that was known.
     Closed(Option<Box<Surface>>),
-    /// The state of the surface is not known: what came before the change was not seen, or is too large to be kept.
+    /// The state of the surface is unknown: the state before the change was not seen, or is too large to be stored.
     Missing,
 }
 
-/// The surfaces of a session, followed by their changes. What is too large is not kept: its state is then unknown until it is shown
-/// again.
+/// The surfaces of a session, followed by their changes. A surface that is too large is not stored: its state is then
+/// unknown until it is shown again.
 #[derive(Clone, Debug)]
 pub struct SurfaceFollower {
     set: SurfaceSet,
@@ -26,7 +26,7 @@ pub struct SurfaceFollower {
 }
 
 impl SurfaceFollower {
-    /// Keeps surfaces of about `max` bytes in memory.
+    /// Makes a follower that stores surfaces of about `max` bytes.
     pub fn new(max: usize) -> Self {
         Self { set: SurfaceSet::default(), max }
     }
@@ -39,7 +39,7 @@ impl SurfaceFollower {
         }
         match self.set.apply(change) {
             Fold::Known => Followed::Known,
-            // The state before the missing change must not pass for the current one.
+            // The state before the missing change must not be taken for the current one.
             Fold::Gap => {
                 self.set.forget(name);
                 Followed::Missing
@@ -51,22 +51,22 @@ impl SurfaceFollower {
         }
     }
 
-    /// About the bytes that the surfaces take in memory.
+    /// Returns the approximate size of the surfaces in memory, in bytes.
     pub fn memory(&self) -> usize {
         self.set.memory()
     }
 
-    /// Forgets all surfaces: there is no room for them.
+    /// Removes all surfaces, because there is no memory for them.
     pub fn clear(&mut self) {
         self.set = SurfaceSet::default();
     }
 
-    /// A surface whose state is known.
+    /// Returns a surface whose state is known.
     pub fn get(&self, name: &str) -> Option<&Surface> {
         self.set.get(name)
     }
 
-    /// Forgets surfaces until the others fit: those that changed longest ago, and the one that changed now if it alone is too large.
+    /// Removes surfaces until the others fit: those that changed longest ago, and the one that changed now if it alone is too large.
     fn make_room(&mut self, changed: &str) {
         while self.memory() > self.max {
             let others = self.set.iter().filter(|surface| surface.name() != changed);

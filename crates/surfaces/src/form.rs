@@ -1,4 +1,4 @@
-//! A surface as a form: its inputs and buttons, for whoever asks for the values without drawing the surface.
+//! A surface as a form: its inputs and buttons, for clients that ask for the values without drawing the surface.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::pointer::Pointer;
 use super::resolve::{ChildSlot, Resolved};
 use super::surface::Surface;
 
-/// The inputs and buttons of a surface, in the order in which they stand.
+/// The inputs and buttons of a surface, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Form {
     /// The inputs outside of templates that are bound to the data model.
@@ -22,34 +22,35 @@ pub struct Form {
 /// An input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormField {
-    /// The JSON Pointer that it is bound to; what [`SurfaceAction::inputs`](plexus_protocol::api::surfaces::SurfaceAction::inputs) names it by.
+    /// The JSON Pointer to which the input is bound, and by which
+    /// [`SurfaceAction::inputs`](plexus_protocol::api::surfaces::SurfaceAction::inputs) names it.
     pub pointer: String,
-    /// The agent's label, else the pointer.
+    /// The agent's label, or the pointer if there is none.
     pub label: String,
-    /// The value that it takes.
+    /// The type of the value.
     pub kind: FieldKind,
-    /// The value now.
+    /// The current value.
     pub value: Value,
 }
 
-/// The value that an input takes.
+/// The type of the value of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldKind {
-    /// A string; `secret`: it is typed blind.
+    /// A string.
     Text {
-        /// `true` if what is typed is shown nowhere.
+        /// `true` if the typed text is hidden.
         secret: bool,
     },
-    /// True or false.
+    /// A boolean.
     Truth,
     /// A number within bounds.
     Number {
-        /// The least.
+        /// The minimum.
         min: Option<f64>,
-        /// The greatest.
+        /// The maximum.
         max: Option<f64>,
     },
-    /// A list of values out of these.
+    /// A list of values out of the options.
     Choice {
         /// The values, each with its label.
         options: Vec<(String, String)>,
@@ -65,12 +66,12 @@ pub struct FormButton {
     pub component: String,
     /// The event.
     pub event: String,
-    /// The text on it, else its id.
+    /// The text on the button, or its id if there is none.
     pub label: String,
 }
 
 impl Surface {
-    /// The inputs and buttons of the surface, whatever tab they stand on.
+    /// Returns the inputs and buttons of the surface, whatever their tab.
     pub fn form(&self) -> Form {
         let mut form = Form::default();
         let mut seen = HashSet::new();
@@ -118,7 +119,7 @@ impl Surface {
         Some(FormField { pointer, label, kind, value })
     }
 
-    /// The text of a component that is shown on a button.
+    /// Returns the text of a component that is shown on a button.
     fn words(&self, id: &str) -> String {
         let resolved = self.resolve(id, "");
         let text = resolved.as_ref().and_then(|resolved| resolved.props.get("text").or(resolved.props.get("name")));

@@ -1,10 +1,10 @@
-//! Numbers, amounts and dates as text, as an English reader writes them. Times are in UTC: the gateway does not know where its reader is.
+//! Numbers, amounts and dates as text, in English form. Times are in UTC: the gateway does not know where its reader is.
 
 use jiff::civil;
 use jiff::tz::TimeZone;
 use serde_json::{Number, Value};
 
-/// A number as JavaScript writes it.
+/// Returns a number as JavaScript writes it.
 pub(crate) fn number_text(number: &Number) -> String {
     match number.as_f64() {
         Some(n) if number.is_f64() => plain(n),
@@ -12,7 +12,7 @@ pub(crate) fn number_text(number: &Number) -> String {
     }
 }
 
-/// A number without grouping.
+/// Returns a number without grouping.
 pub(crate) fn plain(n: f64) -> String {
     if n == 0.0 {
         return "0".to_owned();
@@ -24,7 +24,7 @@ pub(crate) fn plain(n: f64) -> String {
     }
 }
 
-/// A number with `places` digits after the point; without them as many as it has, up to `most`. A half is rounded up.
+/// Returns a number with `places` digits after the point, or with as many as it has, up to `most`. A half is rounded up.
 pub(crate) fn rounded(n: f64, places: Option<usize>, most: usize, grouping: bool) -> String {
     let keep = places.unwrap_or(most);
     let shortest = n.abs().to_string();
@@ -76,7 +76,7 @@ const SYMBOLS: &[(&str, &str)] = &[
 ];
 const WHOLE: [&str; 6] = ["JPY", "KRW", "VND", "CLP", "ISK", "UGX"];
 
-/// An amount of money.
+/// Returns an amount of money as text.
 pub(crate) fn currency(n: f64, code: &str, places: Option<usize>, grouping: bool) -> String {
     if code.len() != 3 || !code.bytes().all(|b| b.is_ascii_alphabetic()) {
         return rounded(n, Some(places.unwrap_or(2)), 2, false);
@@ -91,10 +91,10 @@ pub(crate) fn currency(n: f64, code: &str, places: Option<usize>, grouping: bool
     }
 }
 
-/// Bytes of a pattern of a date at most.
+/// Maximum length of a date pattern, in bytes.
 const PATTERN_MAX: usize = 200;
 
-/// A moment by a pattern of Unicode TR35; an invalid moment is empty, an invalid pattern gives the moment in ISO 8601.
+/// Formats a moment by a pattern of Unicode TR35; an invalid moment is empty, an invalid pattern results in ISO 8601.
 pub(crate) fn date(value: &Value, pattern: &str) -> String {
     let Some(at) = moment(value) else { return String::new() };
     let iso = || format!("{}Z", at.strftime("%Y-%m-%dT%H:%M:%S%.3f"));
@@ -104,7 +104,7 @@ pub(crate) fn date(value: &Value, pattern: &str) -> String {
     by_pattern(at, pattern).unwrap_or_else(iso)
 }
 
-/// A moment in UTC, or a date and time as they are.
+/// Parses a moment in UTC, or a date and time without a zone.
 pub(crate) fn moment(value: &Value) -> Option<civil::DateTime> {
     let utc = |at: jiff::Timestamp| at.to_zoned_datetime(TimeZone::UTC).datetime();
     match value {
@@ -150,7 +150,7 @@ fn by_pattern(at: civil::DateTime, pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// One field of a date.
+/// Formats one field of a date.
 fn field(at: civil::DateTime, letter: char, count: usize) -> Option<String> {
     let padded = |n: i64| format!("{n:0count$}");
     let half = (i64::from(at.hour()) + 11) % 12 + 1;

@@ -1,4 +1,4 @@
-//! The functions of the catalogues. None does anything but compute a value from its arguments.
+//! The functions of the catalogues. They only compute a value from their arguments.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
@@ -7,10 +7,10 @@ use super::error::shown;
 use super::format::{currency, date, number_text, rounded};
 use super::limits::REGEX_MAX;
 
-/// Memory that a compiled expression may take.
+/// Maximum memory of a compiled expression, in bytes.
 const REGEX_MEMORY: usize = 1 << 20;
 
-/// Compiles an expression of an agent; it runs in linear time.
+/// Compiles a regular expression of an agent; it runs in linear time.
 pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > REGEX_MAX {
         return Err(format!("the expression has {} bytes, and {REGEX_MAX} are the most", pattern.len()));
@@ -24,7 +24,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// Returns whether an address may be opened by a press: http or https, with nothing that hides where it leads.
+/// Returns whether a press may open an address: http or https, without parts that hide its target.
 pub fn is_http(url: &str) -> bool {
     let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
     let plain = !url.chars().any(|c| c.is_control() || c.is_whitespace());
@@ -32,7 +32,7 @@ pub fn is_http(url: &str) -> bool {
     plain && rest.is_some() && url.len() > "https://".len()
 }
 
-/// Evaluates a function; an argument that does not fit gives nothing.
+/// Evaluates a function; returns `None` if an argument does not fit.
 pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Regexes) -> Option<Value> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let bound = |key: &str| args.get(key).and_then(number);
@@ -51,7 +51,7 @@ pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Reg
             Value::Bool(regexes.matches(args.get("pattern")?.as_str()?, &text)?)
         }
         "length" => Value::Bool(within(match value {
-            // As JavaScript counts: in UTF-16.
+            // The length is in units of UTF-16, as in JavaScript.
             Value::String(text) => text.encode_utf16().count(),
             Value::Array(items) => items.len(),
             other => text(other).encode_utf16().count(),
@@ -67,7 +67,7 @@ pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Reg
         }
         "formatDate" => Value::String(date(value, &text(args.get("format").unwrap_or(&Value::Null)))),
         "pluralize" => {
-            // The English rules: one for exactly 1.
+            // The English rule: one for exactly 1.
             let one = (number(value) == Some(1.0)).then(|| args.get("one")).flatten();
             Value::String(text(one.or(args.get("other")).unwrap_or(&Value::Null)))
         }
@@ -78,13 +78,13 @@ pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Reg
     })
 }
 
-/// Compiled expressions of one resolution.
+/// The compiled expressions of one resolution.
 pub(crate) trait Regexes {
-    /// Returns whether a pattern matches; nothing if it does not compile, or has cost too much already.
+    /// Returns whether a pattern matches; `None` if it does not compile, or has cost too much already.
     fn matches(&mut self, pattern: &str, text: &str) -> Option<bool>;
 }
 
-/// A value as text, by A2UI's rules of type conversion.
+/// Returns a value as text, by A2UI's rules of type conversion.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -95,7 +95,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// A value as a number.
+/// Returns a value as a number.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64().filter(|n| n.is_finite()),

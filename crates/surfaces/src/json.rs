@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::change::Canonical;
 
-/// A value as JSON, of `max` bytes at most.
+/// Returns a value as JSON of at most `max` bytes.
 pub(crate) fn json_text(value: &Value, max: usize) -> String {
     let mut out = Capped { bytes: Vec::new(), max };
-    // It ends early when it is full.
+    // The writer stops when the limit is reached.
     let _ = serde_json::to_writer(&mut out, &Canonical(value));
     String::from_utf8(out.bytes).unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned())
 }

@@ -1,10 +1,11 @@
-//! Surfaces: what an agent draws in a session (components and data of A2UI 0.9), what changes there, and what people do with it. State
-//! only: no I/O, no tasks, no clock but the one passed in.
+//! Surfaces, which an agent draws in a session (components and data of A2UI 0.9), their changes, and the actions of
+//! users on them. State only: no I/O, no tasks, no clock but the one passed in.
 //!
-//! The gateway holds a [`SurfaceSet`] for each session. Commands of the agent ([`SurfaceSet::show`], [`SurfaceSet::update`] ..) check
-//! everything, change it and give a [`Change`]: the body of the event `surface_updated`. Who follows the events applies them to a set of
-//! their own ([`SurfaceSet::apply`]) and holds the same bytes. [`SurfaceSet::act`] checks what a screen sends. [`Surface::resolve`] and
-//! [`Surface::text`] are for those who draw.
+//! The gateway has a [`SurfaceSet`] for each session. Commands of the agent ([`SurfaceSet::show`],
+//! [`SurfaceSet::update`] ..) check their arguments, change the set and return a [`Change`]: the body of the event
+//! `surface_updated`. A client that follows the events applies them to a set of its own ([`SurfaceSet::apply`]) and has
+//! the same bytes. [`SurfaceSet::act`] checks the actions of a screen. [`Surface::resolve`] and [`Surface::text`] are
+//! for drawing.
 
 mod act;
 mod catalog;

@@ -1,53 +1,53 @@
-//! Limits of a surface and of the cost of reading it. Beyond these, a call of an agent fails, and the message gives the fix.
+//! Limits of a surface and of the cost of reading it. Above them, a call of an agent fails, and the message gives the fix.
 
-/// Surfaces of a session at most.
+/// Maximum number of surfaces of a session.
 pub const SURFACES_MAX: usize = 16;
-/// Components of a surface at most.
+/// Maximum number of components of a surface.
 pub const COMPONENTS_MAX: usize = 256;
-/// Levels of the component tree, and of a JSON value, at most.
+/// Maximum depth of the component tree, and of a JSON value.
 pub const DEPTH_MAX: usize = 50;
-/// Bytes of JSON of the data model of a surface at most.
+/// Maximum size of the data model of a surface as JSON, in bytes.
 pub const DATA_MAX: usize = 4 << 20;
-/// Values in the data model of a surface at most; an object counts as eight, for what its map takes in memory.
+/// Maximum number of values in the data model of a surface; an object counts as eight, because of the memory of its map.
 pub const VALUES_MAX: usize = 1 << 18;
-/// Bytes of JSON of the data of one change at most.
+/// Maximum size of the data of one change as JSON, in bytes.
 pub const DATA_PART_MAX: usize = 1 << 20;
-/// Bytes of JSON of the components of one change at most.
+/// Maximum size of the components of one change as JSON, in bytes.
 pub const COMPONENTS_PART_MAX: usize = 64 << 10;
-/// Bytes of JSON of all components of a surface at most: one page of `ui_html` and what else stands there.
+/// Maximum size of all components of a surface as JSON, in bytes: one page of `ui_html` and other components.
 pub const COMPONENTS_BYTES_MAX: usize = (1 << 20) + (256 << 10);
-/// Bytes of a string at most.
+/// Maximum length of a string, in bytes.
 pub const STRING_MAX: usize = 1 << 20;
-/// Characters of a title at most.
+/// Maximum length of a title, in characters.
 pub const TITLE_MAX: usize = 200;
-/// Characters of the name of a surface or a component at most.
+/// Maximum length of the name of a surface or a component, in characters.
 pub const NAME_MAX: usize = 64;
-/// Bytes of a JSON Pointer at most.
+/// Maximum length of a JSON Pointer, in bytes.
 pub const POINTER_MAX: usize = 1024;
-/// Rows of a table, and entries of a file tree, at most.
+/// Maximum number of rows of a table, and of entries of a file tree.
 pub const ROWS_MAX: usize = 10_000;
-/// Changes of a surface that screens get in a second at most; what comes faster is merged.
+/// Maximum number of changes of a surface that screens get in a second; further ones are merged.
 pub const UPDATES_A_SECOND: u32 = 10;
-/// Bytes of a regular expression at most. All run in linear time.
+/// Maximum length of a regular expression, in bytes. All run in linear time.
 pub const REGEX_MAX: usize = 1_000;
-/// Function calls of one resolution at most.
+/// Maximum number of function calls of one resolution.
 pub const CALLS_MAX: usize = 1_000;
-/// Items of a template that are drawn at most.
+/// Maximum number of items of a template that are drawn.
 pub const ITEMS_MAX: usize = 1_000;
-/// Bytes of the inputs of an action at most.
+/// Maximum size of the inputs of an action, in bytes.
 pub const INPUTS_MAX: usize = 64 << 10;
-/// Bytes of the plain form of a surface at most.
+/// Maximum size of the plain form of a surface, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
 
-/// Bytes of a template of `formatString` at most.
+/// Maximum length of a template of `formatString`, in bytes.
 pub(crate) const TEMPLATE_MAX: usize = 64 << 10;
-/// Bytes that one resolution may copy or make.
+/// Maximum number of bytes that one resolution may copy or make.
 pub(crate) const COPIES_MAX: usize = 8 << 20;
-/// Nested calls that are evaluated at most.
+/// Maximum depth of nested calls that are evaluated.
 pub(crate) const CALL_DEPTH_MAX: usize = 50;
-/// Components that the plain form of a surface visits at most: templates in templates multiply.
+/// Maximum number of components that the plain form of a surface visits: templates in templates multiply.
 pub(crate) const VISITS_MAX: usize = 4_000;
-/// Ways to a component that are looked at when an action is checked.
+/// Maximum number of paths to a component that are checked for an action.
 pub(crate) const WAYS_MAX: usize = 4_096;
-/// Names of closed surfaces whose revision is kept.
+/// Maximum number of names of closed surfaces whose revision is stored.
 pub(crate) const CLOSED_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Merges successive changes of a surface into one, so that screens get no more of them than they can draw.
+//! Merges successive changes of a surface into one, so that screens do not get more than they can draw.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,9 @@ use super::pointer::Pointer;
 use super::surface::Surface;
 
 impl Change {
-    /// Merges this change with the one after it. Two that do not follow each other are returned.
+    /// Merges this change with the one after it.
+    ///
+    /// # Errors Returns both changes if they do not follow each other.
     pub fn merge(self, later: Self) -> Result<Self, Box<(Self, Self)>> {
         if self.surface != later.surface || later.rev <= self.rev {
             return Err(Box::new((self, later)));
@@ -43,7 +45,7 @@ impl Change {
     }
 }
 
-/// A whole surface with a change applied is a whole surface again.
+/// Merges a whole surface with a change into a whole surface.
 fn merged_whole(whole: &Change, later: &Change) -> Option<Change> {
     let mut set = super::set::SurfaceSet::default();
     let applied = set.apply(whole) == super::set::Fold::Applied && set.apply(later) == super::set::Fold::Applied;
@@ -69,7 +71,7 @@ fn merged_messages(surface: &str, first: Vec<Message>, second: Vec<Message>) -> 
                 }
             }
             Message::Data { path, op, .. } => add(&mut data, path, op),
-            // A change with a base has none of these but for a closed one, which is merged above.
+            // A change with a base has none of these except when it closes the surface, which is merged above.
             Message::Create(_) | Message::Delete { .. } => {}
         }
     }
@@ -81,7 +83,7 @@ fn merged_messages(surface: &str, first: Vec<Message>, second: Vec<Message>) -> 
     messages
 }
 
-/// Adds an operation after others, and leaves out what it makes needless.
+/// Adds an operation after others, and removes those that it makes superfluous.
 fn add(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, op: DataOp) {
     match op {
         DataOp::Set(value) => set(data, path, value),
@@ -94,8 +96,9 @@ fn add(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, op: DataOp) {
     }
 }
 
-/// Sets `path` to a value. Earlier operations at or below `path` have no effect any more and are left out. The value is set where the first
-/// of these stood, since it made the place, and what came in between may need that. Only what is above `path` cannot be moved over.
+/// Sets `path` to a value. Earlier operations at or below `path` have no effect any more and are removed. The value is
+/// set in place of the first of these, since it created the place, which later operations may need. Only operations
+/// above `path` cannot be moved over.
 fn set(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, value: Value) {
     if path.is_root() {
         data.clear();
@@ -117,7 +120,7 @@ fn set(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, value: Value) {
     });
 }
 
-/// Lengthens a list that is set or lengthened already, if nothing touched it since.
+/// Extends a list that is set or extended already, if no later operation touched it.
 fn append(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, mut items: Vec<Value>) {
     let last = data.iter_mut().rev().find(|(other, _)| other.touches(&path));
     match last {

@@ -1,4 +1,4 @@
-//! The data model of a surface: changed in place, with what takes a change back, and its size kept as a sum.
+//! The data model of a surface, which is changed in place and can revert a change; its size is maintained as a sum.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ use super::size::{Size, data_may_stand};
 pub(crate) enum DataOp {
     /// Replaces or creates the value there.
     Set(Value),
-    /// The list there grows by these; it is created if there is none.
+    /// Appends values to the list there, which is created if there is none.
     Append(Vec<Value>),
-    /// Takes the key away; an item of a list becomes null, so that the others stay where they are.
+    /// Removes the key; an item of a list becomes null, so that the others keep their index.
     Remove,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Model {
     size: Size,
 }
 
-/// Takes one change of a data model back.
+/// The data that reverts one change of a data model.
 #[derive(Debug)]
 pub(crate) struct DataUndo {
     size: Size,
@@ -36,9 +36,9 @@ pub(crate) struct DataUndo {
 enum Back {
     Nothing,
     Root(Value),
-    /// Puts back what stood there, or takes away what was created.
+    /// Restores the earlier value, or removes the value that was created.
     Put(Pointer, Option<Value>),
-    /// The list there was this long.
+    /// Restores the earlier length of the list.
     Truncate(Pointer, usize),
 }
 
@@ -66,7 +66,9 @@ impl Model {
         get(&self.root, path)
     }
 
-    /// Does one thing at `path`, or nothing and says why.
+    /// Applies an operation at `path`.
+    ///
+    /// # Errors Returns the reason why it is refused; nothing has changed then.
     pub(crate) fn apply(&mut self, path: &Pointer, op: &DataOp) -> Result<DataUndo, SurfaceError> {
         let before = self.size;
         let done = match op {
@@ -96,7 +98,7 @@ impl Model {
         }
     }
 
-    /// Takes the last change back.
+    /// Reverts the last change.
     pub(crate) fn revert(&mut self, undo: DataUndo) {
         match undo.how {
             Back::Nothing => {}
@@ -163,7 +165,7 @@ impl Model {
         Back::Put(path.clone(), Some(old))
     }
 
-    /// Puts a value at a path that is not empty, and creates what is missing above it.
+    /// Puts a value at a path that is not empty, and creates the missing containers above it.
     fn place(&mut self, path: &Pointer, value: Value) -> Result<Back, String> {
         let segments = path.segments();
         let before = self.size;
@@ -222,7 +224,7 @@ impl Model {
     }
 }
 
-/// `value` inside of the objects and lists that `segments` name; a number makes a list.
+/// Returns `value` inside of the objects and lists that `segments` name; a number makes a list.
 fn wrapped(segments: &[String], value: Value) -> Result<Value, String> {
     let mut made = value;
     for segment in segments.iter().rev() {
@@ -235,7 +237,7 @@ fn wrapped(segments: &[String], value: Value) -> Result<Value, String> {
     Ok(made)
 }
 
-/// Puts a value into a container, at an index that it has or its next; what stood there.
+/// Puts a value into a container, at an existing index or the next one, and returns the earlier value.
 fn put(container: &mut Value, segment: &str, value: Value) -> Option<Value> {
     match container {
         Value::Object(members) => members.insert(segment.to_owned(), value),
@@ -259,7 +261,7 @@ fn put_back(container: &mut Value, segment: &str, old: Option<Value>) {
     }
 }
 
-/// The value at a place.
+/// Returns the value at a path.
 pub(crate) fn get<'a>(root: &'a Value, path: &Pointer) -> Option<&'a Value> {
     path.segments().iter().try_fold(root, |at, segment| match at {
         Value::Object(members) => members.get(segment),

@@ -1,20 +1,20 @@
-//! JSON Pointers (RFC 6901) as A2UI 0.9 uses them: empty segments are left out, and one without a leading `/` is relative to the list
-//! item where it stands.
+//! JSON Pointers (RFC 6901) as A2UI 0.9 uses them: empty segments are left out, and a pointer without a leading `/` is
+//! relative to the list item of its component.
 
 use std::fmt;
 
 use super::error::shown;
 use super::limits::{DEPTH_MAX, POINTER_MAX};
 
-/// Names that a page in JavaScript must not be made to look up.
+/// Names that a page in JavaScript must never look up.
 pub(crate) const FORBIDDEN: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
-/// A place in a data model; empty is all of it.
+/// A place in a data model; an empty one is the whole model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads a pointer, absolute or relative to `base`.
+    /// Parses a pointer, absolute or relative to `base`.
     pub(crate) fn parse(text: &str, base: &Self) -> Result<Self, String> {
         if text.len() > POINTER_MAX {
             return Err(format!("the path has {} bytes, and {POINTER_MAX} are the most", text.len()));
@@ -38,7 +38,7 @@ impl Pointer {
         Ok(Self(segments))
     }
 
-    /// The same as an absolute pointer.
+    /// Parses a pointer as an absolute one.
     pub(crate) fn absolute(text: &str) -> Result<Self, String> {
         Self::parse(text, &Self::default())
     }
@@ -51,14 +51,14 @@ impl Pointer {
         self.0.is_empty()
     }
 
-    /// The item at `index` of the list here.
+    /// Returns the item at `index` of the list here.
     pub(crate) fn item(&self, index: usize) -> Self {
         let mut segments = self.0.clone();
         segments.push(index.to_string());
         Self(segments)
     }
 
-    /// The first `len` segments.
+    /// Returns the first `len` segments.
     pub(crate) fn prefix(&self, len: usize) -> Self {
         Self(self.0[..len.min(self.0.len())].to_vec())
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// An index of a list: digits without leading zeros.
+/// Parses an index of a list: digits without leading zeros.
 pub(crate) fn index(segment: &str) -> Option<usize> {
     let digits = !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_digit());
     if !digits || segment.len() > 1 && segment.starts_with('0') {

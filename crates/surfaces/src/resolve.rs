@@ -1,4 +1,4 @@
-//! A component with its values in place of its bindings, and its children, for whoever draws it.
+//! Components with their values in place of their bindings, and their children, for drawing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ pub struct Resolved<'a> {
     pub id: &'a str,
     /// The type, such as `Text`.
     pub kind: &'a str,
-    /// The properties with values in place of paths and calls; null where there is none. Actions and checks are as the agent gave them.
+    /// The properties with values in place of paths and calls; null for a missing value. Actions and checks are as the agent sent them.
     pub props: BTreeMap<&'a str, Cow<'a, Value>>,
-    /// The JSON Pointer that its `value` is bound to, from the root of the data: what an action names an input by.
+    /// The JSON Pointer to which `value` is bound, from the root of the data, and by which an action names the input.
     pub bound: Option<String>,
     /// The children, in order: those of a `Tabs` one for each tab, of a `Modal` the trigger and the content.
     pub children: Vec<ChildSlot>,
-    /// Items of a template that are not among the children, since there are too many.
+    /// The number of items of a template that are not among the children because of the limit.
     pub more: usize,
-    /// The message of the first of its checks that does not hold.
+    /// The message of the first check that does not hold.
     pub failed_check: Option<String>,
 }
 
@@ -36,12 +36,12 @@ pub struct Resolved<'a> {
 pub struct ChildSlot {
     /// The component. One that does not exist yet is drawn as nothing.
     pub id: String,
-    /// The list item that it stands at, as [`Surface::resolve`] takes it; empty outside of templates.
+    /// The list item of the child, as [`Surface::resolve`] takes it; empty outside of templates.
     pub instance: String,
 }
 
-/// Resolves components for one drawing of a surface, within a limit for all of them together: templates in templates multiply, and
-/// values may be expensive. Past it there are no more components, and values are empty.
+/// Resolves components for one drawing of a surface, within a limit for all of them together: templates in templates
+/// multiply, and values may be expensive. Above the limit there are no more components, and values are empty.
 #[derive(Debug)]
 pub struct ComponentResolver<'a> {
     surface: &'a Surface,
@@ -50,7 +50,7 @@ pub struct ComponentResolver<'a> {
 }
 
 impl<'a> ComponentResolver<'a> {
-    /// Like [`Surface::resolve`].
+    /// Resolves a component like [`Surface::resolve`].
     pub fn resolve(&mut self, id: &str, instance: &str) -> Option<Resolved<'a>> {
         self.visits = self.visits.checked_sub(1)?;
         let base = Pointer::absolute(instance).ok()?;
@@ -68,14 +68,14 @@ impl<'a> ComponentResolver<'a> {
 const AS_THEY_ARE: [&str; 7] = ["id", "component", "children", "child", "action", "onSelect", "checks"];
 
 impl Surface {
-    /// A component with its values, where it stands at a list item (empty outside of templates).
+    /// Returns a component with its values at a list item (empty outside of templates).
     pub fn resolve(&self, id: &str, instance: &str) -> Option<Resolved<'_>> {
         let base = Pointer::absolute(instance).ok()?;
         let component = self.component(id)?;
         Some(self.resolve_with(component, &base, &mut Budget::default()))
     }
 
-    /// Resolves the components for one drawing.
+    /// Returns a resolver of the components for one drawing.
     pub fn resolver(&self) -> ComponentResolver<'_> {
         ComponentResolver { surface: self, budget: Budget::new(20 * CALLS_MAX, 2 * COPIES_MAX), visits: VISITS_MAX }
     }
@@ -88,7 +88,7 @@ impl Surface {
     ) -> Resolved<'a> {
         let mut props = BTreeMap::new();
         for (key, value) in &component.raw {
-            // Rows and entries that stand here are data, also those that have a `path`.
+            // Literal rows and entries are data, even if they have a `path`.
             let list = value.is_array() && matches!(key.as_str(), "rows" | "entries");
             let plain = list || AS_THEY_ARE.contains(&key.as_str()) || !holds_dynamic(value);
             let value = if plain { Cow::Borrowed(value) } else { self.prop(value, base, budget) };
@@ -122,7 +122,7 @@ impl Surface {
     }
 
     fn prop<'a>(&'a self, value: &'a Value, base: &Pointer, budget: &mut Budget) -> Cow<'a, Value> {
-        // What a path leads to is lent, whatever its size.
+        // The value at a path is borrowed, whatever its size.
         if let Some(path) = value.get("path").and_then(Value::as_str).filter(|_| value.get("call").is_none()) {
             let path = Pointer::parse(path, base).ok();
             return path.and_then(|path| self.data_at(&path)).map_or(Cow::Owned(Value::Null), Cow::Borrowed);
@@ -132,7 +132,7 @@ impl Surface {
     }
 }
 
-/// The place that the `value` of a component is bound to.
+/// Returns the place to which the `value` of a component is bound.
 fn bound(component: &Component, base: &Pointer) -> Option<String> {
     let path = component.raw.get("value")?.get("path")?.as_str()?;
     Pointer::parse(path, base).ok().map(|pointer| pointer.to_string())

@@ -1,4 +1,4 @@
-//! The surfaces of a session: the commands of its agent, and the fold of their changes.
+//! The surfaces of a session: the commands of the agent, and the application of their changes.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::pointer::Pointer;
 use super::size::{Size, may_stand};
 use super::surface::{Surface, Undo};
 
-/// `ui_show`: creates a surface, or puts another one in its place.
+/// The arguments of `ui_show`, which creates a surface or replaces it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Show {
@@ -31,7 +31,7 @@ pub struct Show {
     /// The title.
     #[serde(default)]
     pub title: Option<String>,
-    /// The identifier of its catalogue; without it Plexus's own.
+    /// The identifier of the catalogue; Plexus's own if it is absent.
     #[serde(default)]
     pub catalog: Option<String>,
     /// The components; one has the id `root`.
@@ -39,24 +39,24 @@ pub struct Show {
     /// The data model.
     #[serde(default)]
     pub data: Option<Map<String, Value>>,
-    /// `true` if it is pinned; without it as before.
+    /// The pinned state; unchanged if it is absent.
     #[serde(default)]
     pub pin: Option<bool>,
 }
 
-/// `ui_update`: changes a part of a surface.
+/// The arguments of `ui_update`, which changes a part of a surface.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Update {
     /// The surface.
     pub surface: String,
-    /// Components that are new or replace those of the same id.
+    /// New components, or replacements of those with the same id.
     #[serde(default)]
     pub components: Vec<Map<String, Value>>,
     /// The changes of the data model, in order.
     #[serde(default)]
     pub data: Vec<DataChange>,
-    /// The revision that the surface has to be at.
+    /// The revision that the surface must have.
     #[serde(default)]
     pub expect_rev: Option<u64>,
     /// A new title.
@@ -64,21 +64,21 @@ pub struct Update {
     pub title: Option<String>,
 }
 
-/// One change of a data model: `value` is put at `path`, `append` lengthens the list there, and with neither the key is removed.
+/// A change of a data model: `value` is put at `path`, `append` extends the list there, and with neither the key is removed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataChange {
-    /// JSON Pointer.
+    /// The place, as a JSON Pointer.
     pub path: String,
     /// The new value.
     #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
-    /// Items that the list there grows by.
+    /// Items to append to the list there.
     #[serde(default)]
     pub append: Option<Vec<Value>>,
 }
 
-/// `ui_html`: a surface that is one page.
+/// The arguments of `ui_html`, which makes a surface of one page.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Html {
@@ -89,7 +89,7 @@ pub struct Html {
     pub title: Option<String>,
     /// The page.
     pub html: String,
-    /// The text that is shown where no page can be.
+    /// The text that is shown instead by clients without pages.
     pub text: String,
     /// The events that the page may send.
     #[serde(default)]
@@ -97,19 +97,19 @@ pub struct Html {
     /// The height in pixels.
     #[serde(default)]
     pub height: Option<u32>,
-    /// `true` if it is pinned; without it as before.
+    /// The pinned state; unchanged if it is absent.
     #[serde(default)]
     pub pin: Option<bool>,
 }
 
-/// The effect of a change on a following state.
+/// The effect of a change on a state that follows the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     /// The change was applied.
     Applied,
     /// The change was known already.
     Known,
-    /// A change before it is missing: ask for the state again.
+    /// An earlier change is missing: the whole state has to be requested again.
     Gap,
 }
 
@@ -117,7 +117,7 @@ pub enum Fold {
 #[derive(Clone, Debug, Default)]
 pub struct SurfaceSet {
     surfaces: BTreeMap<String, Surface>,
-    /// Revisions of closed surfaces: one of the same name goes on from there, so that no change of it is mistaken for an old one.
+    /// Revisions of closed surfaces: a new one of the same name continues from there, so that its changes are not mistaken for old ones.
     closed: BTreeMap<String, u64>,
 }
 
@@ -132,27 +132,27 @@ impl SurfaceSet {
         Ok(set)
     }
 
-    /// A surface.
+    /// Returns a surface.
     pub fn get(&self, name: &str) -> Option<&Surface> {
         self.surfaces.get(name)
     }
 
-    /// All of them, by name.
+    /// Iterates over all surfaces, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Surface> {
         self.surfaces.values()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no surfaces.
     pub fn is_empty(&self) -> bool {
         self.surfaces.is_empty()
     }
 
-    /// About the bytes that all surfaces take in memory.
+    /// Returns the approximate size of all surfaces in memory, in bytes.
     pub fn memory(&self) -> usize {
         self.iter().map(Surface::memory).sum()
     }
 
-    /// Creates a surface, or puts another in its place.
+    /// Creates a surface, or replaces it.
     pub fn show(&mut self, show: Show, at: Timestamp) -> Result<Change, SurfaceError> {
         let Show { surface, title, catalog, components, data, pin } = show;
         let data = data.map(|data| vec![(Pointer::default(), DataOp::Set(Value::Object(data)))]).unwrap_or_default();
@@ -191,7 +191,7 @@ impl SurfaceSet {
         self.placed(new, title, pin)
     }
 
-    /// Changes a part of a surface, or nothing.
+    /// Changes a part of a surface. If it fails, nothing has changed.
     pub fn update(&mut self, update: Update, at: Timestamp) -> Result<Change, SurfaceError> {
         let Update { surface: name, components, data, expect_rev, title } = update;
         let surface = self.known(&name)?;
@@ -222,14 +222,14 @@ impl SurfaceSet {
         Ok(Change { title, messages, ..surface.next(at) })
     }
 
-    /// Pins a surface, or lets it go with its run again.
+    /// Pins a surface, or unpins it, so that it ends with its run.
     pub fn pin(&mut self, name: &str, pinned: bool, at: Timestamp) -> Result<Change, SurfaceError> {
         let surface = self.known(name)?;
         surface.pinned = pinned;
         Ok(Change { pinned: Some(pinned), ..surface.next(at) })
     }
 
-    /// Goes on to the next revision without another change: what happened there is not in the surface.
+    /// Increments the revision without another change, after an action that is not stored in the surface.
     pub fn touch(&mut self, name: &str, at: Timestamp) -> Result<Change, SurfaceError> {
         Ok(self.known(name)?.next(at))
     }
@@ -241,14 +241,14 @@ impl SurfaceSet {
         Ok(Change { ask: Some(Some(ask)), ..surface.next(at) })
     }
 
-    /// The question on a surface is answered, or gone.
+    /// Removes the question on a surface, which was answered or withdrawn.
     pub fn clear_ask(&mut self, name: &str, at: Timestamp) -> Result<Change, SurfaceError> {
         let surface = self.known(name)?;
         surface.ask = None;
         Ok(Change { ask: Some(None), ..surface.next(at) })
     }
 
-    /// Takes a surface down.
+    /// Closes a surface.
     pub fn close(&mut self, name: &str, at: Timestamp) -> Result<Change, SurfaceError> {
         let change = self.known(name)?.next(at);
         self.surfaces.remove(name);
@@ -256,7 +256,7 @@ impl SurfaceSet {
         Ok(Change { closed: true, messages: vec![Message::Delete { surface: name.to_owned() }], ..change })
     }
 
-    /// Takes messages of A2UI 0.9, all or none. Each surface that they change has one change.
+    /// Applies messages of A2UI 0.9, all or none. Each surface that they change has one change.
     pub fn messages(&mut self, messages: Vec<Value>, at: Timestamp) -> Result<Vec<Change>, SurfaceError> {
         let mut work = Work { before: BTreeMap::new(), undone: Vec::new() };
         for (number, raw) in messages.into_iter().enumerate() {
@@ -294,7 +294,7 @@ impl SurfaceSet {
         if folded.is_ok() { Fold::Applied } else { Fold::Gap }
     }
 
-    /// Forgets a surface without a change: nothing is known of it any more.
+    /// Removes a surface without a change, because its state is unknown.
     pub(crate) fn forget(&mut self, name: &str) -> Option<Surface> {
         self.surfaces.remove(name)
     }
@@ -314,7 +314,7 @@ impl SurfaceSet {
         self.surfaces.get_mut(name).ok_or(unknown)
     }
 
-    /// A new surface, that is not in the set yet.
+    /// Makes a surface that is not in the set yet.
     fn made(&self, create: Create, at: Timestamp) -> Result<Surface, SurfaceError> {
         name_fits(&create.surface)?;
         if Catalog::of(&create.catalog) == Catalog::Other {
@@ -350,13 +350,13 @@ impl SurfaceSet {
     }
 }
 
-/// Messages of one call: what there was before, and how to go back to it.
+/// The messages of one call: the state before it, and how to revert them.
 struct Work {
     before: BTreeMap<String, Before>,
     undone: Vec<Step>,
 }
 
-/// A surface before the first message of a call that is for it.
+/// The state of a surface before the first message of a call that changes it.
 struct Before {
     rev: Option<u64>,
     /// `true` if a message created it.
@@ -366,7 +366,7 @@ struct Before {
 
 enum Step {
     Edited(String, Undo),
-    /// The surface, or none, that stood at the name.
+    /// The surface that the name had before, if any.
     Was(String, Option<Box<Surface>>),
 }
 
@@ -393,7 +393,7 @@ impl SurfaceSet {
                 work.before.entry(name).or_insert_with(|| started(true)).created = true;
             }
             Message::Delete { .. } => {
-                // One that is not there has been deleted.
+                // A surface that is absent has been deleted.
                 if let Some(old) = self.surfaces.remove(&name) {
                     work.before.entry(name.clone()).or_insert_with(|| started(false));
                     work.undone.push(Step::Was(name, Some(Box::new(old))));
@@ -401,7 +401,7 @@ impl SurfaceSet {
             }
             Message::Components { components, .. } => {
                 let surface = self.known(&name)?;
-                // A component that there is may leave out its type.
+                // An existing component may omit its type.
                 for raw in components.iter_mut().filter(|raw| !raw.contains_key("component")) {
                     let id = raw.get("id").and_then(Value::as_str).unwrap_or_default();
                     if let Some(old) = surface.component(id) {
@@ -439,7 +439,7 @@ impl SurfaceSet {
         }
     }
 
-    /// The change that the messages of a call were for one surface.
+    /// Makes the change of one surface by the messages of a call.
     fn changed(&mut self, name: &str, before: Before, at: Timestamp) -> Option<Change> {
         let closed = self.closed.get(name).copied();
         let Some(surface) = self.surfaces.get_mut(name) else {
@@ -459,14 +459,14 @@ impl SurfaceSet {
 }
 
 impl Surface {
-    /// Goes on to the next revision; the change that is nothing but that.
+    /// Increments the revision, and returns a change with only that.
     pub(crate) fn next(&mut self, at: Timestamp) -> Change {
         self.rev += 1;
         self.at = at;
         Change::next_of(self.name(), self.rev, at)
     }
 
-    /// Applies a change that fits this revision.
+    /// Applies a change to this revision.
     fn follow(&mut self, change: &Change) -> Result<(), String> {
         self.fold(&change.messages, change.rev)?;
         self.title = change.title.clone().or(self.title.take());
@@ -502,7 +502,7 @@ impl Serialize for SurfaceSet {
 
 fn name_fits(name: &str) -> Result<(), SurfaceError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    // A name stands in paths of addresses, where `.` and `..` mean something else.
+    // A name is part of URL paths, where `.` and `..` have another meaning.
     let fits = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) && name != "." && name != "..";
     if fits && check::component_id(name).is_ok() { Ok(()) } else { Err(SurfaceError::Name(shown(name))) }
 }
@@ -545,7 +545,7 @@ fn checked(
     Ok(components)
 }
 
-/// Refuses more data than one call may bring.
+/// Refuses more data than one call may have.
 fn part_fits(data: &[(Pointer, DataOp)]) -> Result<(), SurfaceError> {
     let sizes = data.iter().map(|(_, op)| match op {
         DataOp::Set(value) => Size::of(value).bytes,

@@ -1,19 +1,19 @@
-//! The size of a JSON value, added up so that a part can be added or taken off without reading the rest.
+//! The size of a JSON value as a sum, so that the size of a part can be added or subtracted without reading the rest.
 
 use serde_json::{Map, Value};
 
 use super::error::SurfaceError;
 use super::limits::{DEPTH_MAX, STRING_MAX};
 
-/// Values that an object counts as: its map takes more than its members.
+/// The number of values that an object counts as: its map takes more memory than its members.
 const OBJECT: usize = 8;
-/// Bytes that a fraction counts as.
+/// The number of bytes that a fraction counts as.
 const FRACTION: usize = 18;
 
 /// The size of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// About its bytes as JSON.
+    /// The approximate size as JSON, in bytes.
     pub(crate) bytes: usize,
     /// The number of values.
     pub(crate) values: usize,
@@ -50,7 +50,7 @@ impl Size {
         Self { bytes: quoted(key) + 2, values: 0 }
     }
 
-    /// With one item of an array more.
+    /// Returns the size with one more item of an array.
     pub(crate) fn with_item(self, item: &Value) -> Self {
         let size = Self::of(item);
         Self { bytes: self.bytes + size.bytes + 1, values: self.values + size.values }
@@ -65,7 +65,7 @@ impl Size {
     }
 }
 
-/// Bytes of a string in JSON.
+/// Returns the length of a string in JSON, in bytes.
 fn quoted(text: &str) -> usize {
     let escapes = text.bytes().map(|b| match b {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> usize {
     text.len() + 2 + escapes.sum::<usize>()
 }
 
-/// Returns whether a value may stand `above` levels deep: its depth, its strings, its keys.
+/// Checks the depth, the strings and the keys of a value at a place that is `above` levels deep.
 pub(crate) fn may_stand(value: &Value, above: usize) -> Result<(), String> {
     if above > DEPTH_MAX {
         return Err(format!("the JSON is more than {DEPTH_MAX} levels deep: make it flatter"));
@@ -101,7 +101,7 @@ pub(crate) fn string_fits(text: &str) -> Result<(), String> {
     Err(format!("a string has {} bytes, and {STRING_MAX} are the most", text.len()))
 }
 
-/// The same for data at a path.
+/// Checks data at a path like [`may_stand`].
 pub(crate) fn data_may_stand(value: &Value, path: &super::pointer::Pointer) -> Result<(), SurfaceError> {
     may_stand(value, path.segments().len() + 1).map_err(|why| SurfaceError::data(path, why))
 }

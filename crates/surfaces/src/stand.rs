@@ -10,7 +10,7 @@ use super::pointer::{Pointer, index};
 use super::surface::Surface;
 
 impl Surface {
-    /// The events that its shown components declare, each with the component: what a press there may send.
+    /// Returns the events that the shown components declare, each with the component that may send it.
     pub fn events(&self) -> Vec<(&str, &str)> {
         let mut ids: Vec<&str> = stands(self).into_iter().map(|(component, _)| component.id.as_str()).collect();
         ids.sort_unstable();
@@ -30,10 +30,10 @@ impl Surface {
     }
 }
 
-/// The list item that the relative paths of a component begin at. Inside of templates an index is left open.
+/// The list item at which the relative paths of a component begin. Inside of templates an index is left open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stand {
-    /// Segments; none is any index of the list before it.
+    /// The segments; `None` is any index of the list before it.
     pub(crate) base: Vec<Option<String>>,
 }
 
@@ -47,24 +47,24 @@ impl Stand {
         Some(joined)
     }
 
-    /// The places that `path` leads to, from a component that stands here.
+    /// Returns the places of `path`, for a component at this list item.
     pub(crate) fn bound(&self, path: &str) -> Option<BoundPath> {
-        // An absolute path says nothing of the item: relative paths beside it then begin nowhere.
+        // An absolute path does not depend on the item: relative paths in it begin nowhere.
         let base = if path.starts_with('/') { 0 } else { self.base.len() };
         Some(BoundPath { segments: self.join(path)?, base })
     }
 }
 
-/// A path from where a component stands: it is one place for each item of the templates around it.
+/// A path of a component: it is one place for each item of the templates around it.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundPath {
     segments: Vec<Option<String>>,
-    /// The number of segments that are the list item.
+    /// The number of segments of the list item.
     base: usize,
 }
 
 impl BoundPath {
-    /// The list item in which this path is the place `target`.
+    /// Returns the list item in which this path is the place `target`.
     pub(crate) fn matches(&self, target: &Pointer, surface: &Surface) -> Option<Pointer> {
         let segments = target.segments();
         let same = |(pattern, segment): (&Option<String>, &String)| match pattern {
@@ -82,7 +82,7 @@ impl BoundPath {
     }
 }
 
-/// Each component that is shown, with the places where it stands.
+/// Returns each shown component, with its list items.
 pub(crate) fn stands(surface: &Surface) -> Vec<(&Component, Stand)> {
     let mut out: Vec<(&Component, Stand)> = Vec::new();
     let mut seen: HashSet<(&str, Stand)> = HashSet::new();

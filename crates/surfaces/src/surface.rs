@@ -1,4 +1,4 @@
-//! One surface: its components and its data, as the compacted messages that make it.
+//! A surface: its components and its data, written as compacted messages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use super::pointer::Pointer;
 use super::size::Size;
 use super::tree;
 
-/// A surface: what an agent draws in a session. It is written as the compacted messages that make it.
+/// A surface, which an agent draws in a session. It is written as the compacted messages that create it.
 #[derive(Clone, Debug)]
 pub struct Surface {
     pub(crate) rev: u64,
@@ -34,7 +34,7 @@ pub struct Surface {
     pub(crate) model: Model,
 }
 
-/// Takes an edit of a surface back.
+/// The data that reverts an edit of a surface.
 #[derive(Debug, Default)]
 pub(crate) struct Undo {
     components: Vec<(usize, Option<Component>)>,
@@ -65,7 +65,7 @@ impl Surface {
         Self::from_whole(&change).map_err(bad)
     }
 
-    /// The surface that a change without `base` is.
+    /// Makes the surface of a change without `base`.
     pub(crate) fn from_whole(change: &Change) -> Result<Self, String> {
         let Some((Message::Create(create), rest)) = change.messages.split_first() else {
             return Err("a whole surface begins with createSurface".to_owned());
@@ -81,7 +81,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// Applies messages that were checked where they come from.
+    /// Applies messages that were checked by their sender.
     pub(crate) fn fold(&mut self, messages: &[Message], rev: u64) -> Result<Undo, String> {
         let mut undo = Undo::default();
         for message in messages {
@@ -105,7 +105,7 @@ impl Surface {
         Ok(undo)
     }
 
-    /// Puts components and data in, or neither.
+    /// Applies components and data, or neither.
     pub(crate) fn edit(
         &mut self,
         components: Vec<Component>,
@@ -131,7 +131,7 @@ impl Surface {
         }
     }
 
-    /// Refuses lists of more rows than are shown, where a table or a tree of files is bound to one.
+    /// Refuses lists with too many rows, if a table or a tree of files is bound to one.
     fn lists_fit(&self) -> Result<(), SurfaceError> {
         for component in &self.components {
             let key = match component.kind.as_str() {
@@ -192,7 +192,7 @@ impl Surface {
         self.components.iter_mut().for_each(|component| component.changed = rev);
     }
 
-    /// Takes the last edit back.
+    /// Reverts the last edit.
     pub(crate) fn revert(&mut self, undo: Undo) {
         undo.data.into_iter().rev().for_each(|back| self.model.revert(back));
         for (at, old) in undo.components.into_iter().rev() {
@@ -211,12 +211,12 @@ impl Surface {
         }
     }
 
-    /// Refuses a surface that is not complete.
+    /// Refuses an incomplete surface.
     pub(crate) fn check_whole(&self) -> Result<(), SurfaceError> {
         tree::check_whole(&self.components, &self.index)
     }
 
-    /// The change that says all of the surface.
+    /// Returns the change that has the whole surface.
     pub fn to_change(&self) -> Change {
         let surface = self.name().to_owned();
         let mut messages = vec![Message::Create(self.create.clone())];
@@ -241,12 +241,12 @@ impl Surface {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.create.surface
     }
 
-    /// About the bytes that its components and data take in memory. Kept as a sum: asking costs nothing.
+    /// Returns the approximate size of the components and data in memory, in bytes. The sum is maintained, so a call is cheap.
     pub fn memory(&self) -> usize {
         let Size { bytes, values } = self.model.size();
         self.bytes + bytes + values * size_of::<Value>()
@@ -257,12 +257,12 @@ impl Surface {
         self.rev
     }
 
-    /// The title; else its name is shown.
+    /// Returns the title; without one the name is shown.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Returns whether it has a place of its own, beyond the run that drew it.
+    /// Returns whether the surface is pinned, so that it stays after the run that drew it.
     pub fn pinned(&self) -> bool {
         self.pinned
     }
@@ -272,43 +272,43 @@ impl Surface {
         self.at
     }
 
-    /// The question that is answered on it.
+    /// Returns the question that is answered on the surface.
     pub fn ask(&self) -> Option<&Ask> {
         self.ask.as_ref()
     }
 
-    /// The identifier of its catalogue.
+    /// Returns the identifier of the catalogue.
     pub fn catalog(&self) -> &str {
         &self.create.catalog
     }
 
-    /// The data model.
+    /// Returns the data model.
     pub fn data(&self) -> &Value {
         self.model.root()
     }
 
-    /// The components as the agent gave them, in the order in which they were first named.
+    /// Iterates over the components as the agent sent them, in the order in which they were first named.
     pub fn components(&self) -> impl Iterator<Item = &Map<String, Value>> {
         self.components.iter().map(|component| &component.raw)
     }
 
-    /// About the bytes of the surface as JSON.
+    /// Returns the approximate size of the surface as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes + self.model.size().bytes
     }
 
-    /// Returns whether it needs nothing beyond the basic catalogue of A2UI.
+    /// Returns whether the basic catalogue of A2UI suffices for the surface.
     pub fn is_basic(&self) -> bool {
         self.catalog != Catalog::Other
             && self.components.iter().all(|component| Catalog::Basic.spec(&component.kind).is_some())
     }
 
-    /// The surface as it looks with these values in its data, each at its JSON Pointer; what cannot stand there is left out.
+    /// Returns the surface with these values in its data, each at its JSON Pointer; values that do not fit are left out.
     pub fn with_inputs(&self, inputs: &BTreeMap<String, Value>) -> Self {
         let mut surface = self.clone();
         for (pointer, value) in inputs {
             if let Ok(path) = Pointer::absolute(pointer) {
-                // What does not fit stays as it was.
+                // A value that does not fit is not applied.
                 let _ = surface.model.apply(&path, &DataOp::Set(value.clone()));
             }
         }

@@ -10,7 +10,7 @@ use super::limits::DEPTH_MAX;
 pub(crate) fn check(components: &[Component], index: &HashMap<String, usize>) -> Result<(), SurfaceError> {
     let mut heights: Vec<Option<usize>> = vec![None; components.len()];
     let mut open = vec![false; components.len()];
-    // Without recursion: a chain may be as long as there are components.
+    // The search is not recursive: a chain may be as long as there are components.
     for start in 0..components.len() {
         let mut path = vec![(start, 0usize, 1usize)];
         while let Some((at, next, height)) = path.pop() {
@@ -50,7 +50,7 @@ pub(crate) fn check(components: &[Component], index: &HashMap<String, usize>) ->
     Ok(())
 }
 
-/// Refuses a surface that has no root, names children that it lacks, or has components that nothing shows.
+/// Refuses a surface without a root, with children that do not exist, or with components that are never shown.
 pub(crate) fn check_whole(components: &[Component], index: &HashMap<String, usize>) -> Result<(), SurfaceError> {
     let Some(&root) = index.get("root") else {
         let why = "no component has the id \"root\": give the outermost one that id".to_owned();

@@ -5,16 +5,16 @@ use serde_json::Value;
 use super::lines::{cut, one_line, width};
 use super::table::{more, number_text};
 
-/// Bars of a chart that are shown.
+/// Maximum number of bars of a chart.
 const BARS: usize = 20;
-/// Columns of a sparkline, and of a field of points, at most.
+/// Maximum width of a sparkline, and of a field of points, in columns.
 const WIDE: usize = 60;
-/// Rows of a field of points.
+/// Height of a field of points, in rows.
 const HIGH: usize = 8;
-/// Bytes of a label that are looked at.
+/// Maximum number of bytes of a label that are used.
 const LABEL: usize = 200;
 
-/// The texts of a chart beside its series.
+/// The texts of a chart, besides its series.
 pub(super) struct Chart<'a> {
     pub(super) kind: &'a str,
     pub(super) unit: String,
@@ -30,7 +30,7 @@ struct Series {
     x: Vec<f64>,
 }
 
-/// A chart, `columns` wide at most.
+/// Draws a chart, at most `columns` wide.
 pub(super) fn chart(chart: &Chart<'_>, series: &Value, columns: usize) -> Vec<String> {
     let series: Vec<Series> = series.as_array().into_iter().flatten().map(read).collect();
     match chart.kind {
@@ -79,7 +79,7 @@ fn padded(label: &str, columns: usize) -> String {
     format!("{label}{}", " ".repeat(room))
 }
 
-/// Values as blocks, `columns` at most; each stands for the mean of its part.
+/// Draws values as blocks, at most `columns` wide; each is the mean of its part.
 pub(super) fn sparkline(values: &[Option<f64>], low: f64, high: f64, columns: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let count = values.len().min(columns);
@@ -108,7 +108,7 @@ fn bars(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
     let (low, high) = (chart.min.unwrap_or(0.0), chart.max.unwrap_or(high));
     let count = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
     let name = |at: usize| chart.labels.get(at).cloned().unwrap_or_else(|| (at + 1).to_string());
-    // With one series its label is a heading, not a part of each line.
+    // The label of a single series is a heading, not part of each line.
     let alone = series.len() == 1;
     let mut out = Vec::new();
     if let (true, Some(series)) = (alone, series.first().filter(|series| !series.label.is_empty())) {
@@ -135,7 +135,7 @@ fn bars(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
     out
 }
 
-/// Points in a field of braille, two wide and four high in each character.
+/// Draws points in a field of braille, two wide and four high in each character.
 fn points(chart: &Chart<'_>, series: &Series, columns: usize) -> Vec<String> {
     let pairs: Vec<(f64, f64)> = series
         .values
@@ -159,14 +159,14 @@ fn points(chart: &Chart<'_>, series: &Series, columns: usize) -> Vec<String> {
     let number = |n: f64| number_text(n, "");
     let mut out =
         vec![format!("{}  {} to {} {}", series.label, number(low), number(high), chart.unit).trim().to_owned()];
-    // An empty cell is a space: the braille one is invisible, and readers escape what is.
+    // An empty cell is a space: the braille one is invisible, and readers escape invisible characters.
     let dots = |dots: &u32| if *dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') };
     out.extend(cells.iter().map(|row| row.iter().map(dots).collect()));
     out.push(format!("x: {} to {}", number(left), number(right)));
     out
 }
 
-/// "Build [█████░░░░░] 50% (running)".
+/// Draws progress: "Build [█████░░░░░] 50% (running)".
 pub(super) fn progress(value: Option<f64>, label: &str, state: &str) -> String {
     const CELLS: usize = 20;
     let part = value.map(|n| n.clamp(0.0, 1.0));

@@ -1,4 +1,4 @@
-//! Lines of text of an agent: without what a terminal would act on, cut and wrapped to a width.
+//! Lines of an agent's text: without control sequences of a terminal, cut and wrapped to a width.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::super::functions;
 use super::super::json::json_text;
 
-/// Text without control characters but line feed and tab, and of `max` bytes at most.
+/// Returns text without control characters other than line feed and tab, of at most `max` bytes.
 pub(super) fn clean(text: &str, max: usize) -> String {
     let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let mut out = String::with_capacity(end);
@@ -21,15 +21,15 @@ pub(super) fn clean(text: &str, max: usize) -> String {
     out
 }
 
-/// The same on one line.
+/// Returns such text on one line.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     clean(text, max).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes of JSON that stand for a list or an object where a word is expected.
+/// Maximum number of bytes of JSON that represent a list or an object in a line.
 const JSON: usize = 2_000;
 
-/// A value as text; of a list or an object only the beginning.
+/// Returns a value as text; only the beginning of a list or an object.
 pub(super) fn brief(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -38,12 +38,12 @@ pub(super) fn brief(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Columns that text takes.
+/// Returns the width of text, in columns.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Text of `columns` at most; what is cut off is an ellipsis.
+/// Cuts text to at most `columns`, with an ellipsis for the rest.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -96,7 +96,8 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the text of a terminal after this output: without colours and moves, and with a line that is written over as it ends.
+/// Returns the text of a terminal after this output: without colors and cursor movements, and with the final state of
+/// an overwritten line.
 pub(super) fn without_ansi(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut line = String::new();
@@ -136,7 +137,7 @@ fn skip_sequence(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_
         Some('(' | ')' | '#' | '%') => {}
         _ => return,
     }
-    // The byte that ends it.
+    // The final byte of the sequence.
     chars.next_if(|c| *c != '\n');
 }
 

@@ -20,15 +20,16 @@ use chart::Chart;
 use lines::{brief, clean, one_line, width, without_ansi, wrap};
 pub use table::{cell_text, number_text, row_order};
 
-/// Columns that are drawn for at least, whatever is asked for, and at most.
+/// Minimum and maximum number of columns that are drawn, whatever is requested.
 const NARROW: usize = 20;
 const WIDE: usize = 400;
-/// Bytes of a label or of one value that are looked at.
+/// Maximum number of bytes of a label or of a value that are used.
 const LABEL: usize = 2_000;
 
 impl Surface {
-    /// The surface as text of `columns` columns, without its title: headings, labels with values, buttons as `[ Label ]`, tables as
-    /// aligned columns, charts as blocks. It is bounded, and has no control characters but line feed and tab.
+    /// Returns the surface as text of `columns` columns, without its title: headings, labels with values, buttons as `[
+    /// Label ]`, tables as aligned columns, charts as blocks. It is bounded, and has no control characters other than
+    /// line feed and tab.
     pub fn text(&self, columns: usize) -> String {
         let budget = Budget::new(20 * CALLS_MAX, 2 * COPIES_MAX);
         let mut drawing = Drawing { surface: self, budget, visits: VISITS_MAX, bytes: TEXT_MAX };
@@ -64,7 +65,7 @@ type Props<'a> = BTreeMap<&'a str, Cow<'a, Value>>;
 
 impl<'a> Drawing<'a> {
     fn component(&mut self, id: &str, base: &Pointer, columns: usize, depth: usize) -> Vec<String> {
-        // What was read back is not checked: it may be deeper than any command allows.
+        // Restored state is not checked: it may be deeper than any command allows.
         let Some(component) = self.surface.component(id).filter(|_| depth <= DEPTH_MAX) else { return Vec::new() };
         if self.visits == 0 || self.bytes == 0 {
             return Vec::new();
@@ -106,7 +107,7 @@ impl<'a> Drawing<'a> {
         lines
     }
 
-    /// Each item behind a mark, so that the lines of one are told from those of the next.
+    /// Draws each item behind a mark, so that its lines are distinguished from those of the next.
     fn list(&mut self, resolved: &Resolved<'_>, columns: usize, depth: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for at in 0..resolved.children.len() {
@@ -120,7 +121,7 @@ impl<'a> Drawing<'a> {
         lines
     }
 
-    /// Children side by side if each is one line and all fit, else below each other.
+    /// Draws children side by side if each is one line and all fit, otherwise below each other.
     fn row(&mut self, resolved: &Resolved<'_>, columns: usize, depth: usize) -> Vec<String> {
         let children: Vec<Vec<String>> =
             (0..resolved.children.len()).map(|at| self.child(resolved, at, columns, depth)).collect();
@@ -202,7 +203,7 @@ impl<'a> Drawing<'a> {
             }
             "Terminal" => {
                 let text = props.get("text").and_then(|text| text.as_str()).unwrap_or_default();
-                // The end is what a terminal shows.
+                // A terminal shows the end.
                 let from = text.len().saturating_sub(TEXT_MAX / 2);
                 let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 clean(&without_ansi(&text[from..]), TEXT_MAX).lines().map(str::to_owned).collect()
@@ -226,7 +227,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Returns the cost of drawing a component beyond a visit: long lists are sorted, long text is read.
+/// Returns the cost of drawing a component in addition to a visit: long lists are sorted, long text is read.
 fn cost(props: &Props<'_>) -> usize {
     let cost = props.values().map(|value| match value.as_ref() {
         Value::String(text) => text.len() / 4_096,
@@ -237,7 +238,7 @@ fn cost(props: &Props<'_>) -> usize {
 }
 
 fn with_failed_check(resolved: &Resolved<'_>, mut lines: Vec<String>) -> Vec<String> {
-    // A button's check says why it does nothing; an input's is shown once something stands there.
+    // The check of a button explains why it has no effect; that of an input is shown once it has a value.
     let empty = resolved.props.get("value").is_some_and(|value| !truthy(value));
     if let Some(message) = resolved.failed_check.as_ref().filter(|_| !empty) {
         lines.push(format!("  ! {}", one_line(message, LABEL)));
@@ -249,7 +250,7 @@ fn list<'p>(props: &'p Props<'_>, key: &str) -> &'p [Value] {
     props.get(key).and_then(|value| value.as_array()).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A property as text of several lines.
+/// Returns a property as text of several lines.
 fn block(props: &Props<'_>, key: &str) -> String {
     match props.get(key).map(AsRef::as_ref) {
         Some(Value::String(text)) => clean(text, TEXT_MAX),
@@ -258,7 +259,7 @@ fn block(props: &Props<'_>, key: &str) -> String {
     }
 }
 
-/// A property as one line.
+/// Returns a property as one line.
 fn line(props: &Props<'_>, key: &str) -> String {
     match props.get(key).map(AsRef::as_ref) {
         Some(Value::String(text)) => one_line(text, LABEL),
@@ -272,7 +273,7 @@ fn label_line(props: &Props<'_>, key: &str) -> Vec<String> {
     if label.is_empty() { Vec::new() } else { vec![label] }
 }
 
-/// Lines of code, with their numbers if the first one is given.
+/// Returns lines of code, with their numbers if the first one is given.
 fn numbered(code: &str, first: Option<u64>) -> Vec<String> {
     let Some(first) = first else { return code.lines().map(str::to_owned).collect() };
     let last = first.saturating_add(code.lines().count() as u64);
@@ -305,7 +306,7 @@ fn media(resolved: &Resolved<'_>) -> String {
     if parts.is_empty() { format!("[{name}]") } else { format!("[{name}: {parts}]") }
 }
 
-/// An icon of the basic catalogue, or a word in its place.
+/// Returns an icon of the basic catalogue, or a word in its place.
 pub fn icon_text(name: &str) -> String {
     let known = [
         ("check", "✓"),
@@ -353,7 +354,7 @@ fn input(resolved: &Resolved<'_>) -> Vec<String> {
             let head = (!label.is_empty()).then(|| format!("{label}:"));
             head.into_iter().chain(list(props, "options").iter().map(option)).collect()
         }
-        // What is typed blind is shown nowhere.
+        // Hidden input is never shown.
         "TextField" if line(props, "variant") == "obscured" && !value.is_empty() => vec![labelled("••••••".to_owned())],
         _ if value.is_empty() => vec![labelled("______".to_owned())],
         _ => vec![labelled(value)],

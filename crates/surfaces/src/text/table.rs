@@ -8,16 +8,16 @@ use super::super::format::{self, plain, rounded};
 use super::super::limits::ROWS_MAX;
 use super::lines::{brief, cut, one_line, width};
 
-/// Rows that are shown.
+/// Maximum number of rows that are shown.
 const ROWS: usize = 20;
-/// Files of a tree that are shown.
+/// Maximum number of files of a tree that are shown.
 const FILES: usize = 60;
-/// Columns that a cell takes at most.
+/// Maximum width of a cell, in columns.
 const CELL: usize = 40;
-/// Bytes of a cell that are looked at.
+/// Maximum number of bytes of a cell that are used.
 const CELL_BYTES: usize = 400;
 
-/// A table, `columns` wide at most.
+/// Draws a table, at most `columns` wide.
 pub(super) fn table(spec: &Value, rows: &[Value], sort: Option<&Value>, columns: usize) -> Vec<String> {
     let heads = spec.as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |column: &Value, key: &str| column.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -76,20 +76,20 @@ fn usual_align(column: &Value) -> Option<&'static str> {
     matches!(format, "number" | "bytes" | "percent" | "duration").then_some("end")
 }
 
-/// "… 9,980 more".
+/// Returns the line for omitted rows: "… 9,980 more".
 pub(super) fn more(count: usize) -> String {
     format!("… {} more", rounded(count as f64, Some(0), 0, true))
 }
 
-/// The order of the rows as a table's `sort` asks for it.
+/// Returns the order of the rows by the `sort` of a table.
 fn order(rows: &[Value], sort: Option<&Value>) -> Vec<usize> {
     let descending = sort.and_then(|sort| sort.get("descending")).and_then(Value::as_bool).unwrap_or_default();
     let key = sort.and_then(|sort| sort.get("key")).and_then(Value::as_str);
     row_order(rows, key.map(|key| (key, descending)))
 }
 
-/// The indices of a table's rows, [`ROWS_MAX`] at most, in the order of the values of a column (its key, and whether the greatest is
-/// first); without one as they are.
+/// Returns the indices of a table's rows, at most [`ROWS_MAX`], in the order of the values of a column (its key, and
+/// whether the greatest is first); without a column in their own order.
 pub fn row_order(rows: &[Value], sort: Option<(&str, bool)>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len().min(ROWS_MAX)).collect();
     if let Some((key, descending)) = sort {
@@ -112,7 +112,7 @@ fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// One value by the format of its column, on one line and without control characters.
+/// Formats a value for its column, on one line and without control characters.
 pub fn cell_text(value: &Value, format: &str) -> String {
     let number = if value.is_number() { value.as_f64() } else { None };
     match (format, number) {
@@ -139,7 +139,7 @@ fn bytes(n: f64) -> String {
     format!("{} TiB", rounded(scaled, None, 1, true))
 }
 
-/// Seconds, in two units.
+/// Formats seconds, in two units.
 fn duration(seconds: f64) -> String {
     let sign = if seconds < 0.0 { "-" } else { "" };
     let total = seconds.abs();
@@ -155,7 +155,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Files as a tree.
+/// Draws files as a tree.
 pub(super) fn file_tree(entries: &[Value], columns: usize) -> Vec<String> {
     let text = |entry: &Value, key: &str| {
         entry.get(key).and_then(Value::as_str).map(|text| one_line(text, CELL_BYTES)).unwrap_or_default()
@@ -191,7 +191,7 @@ pub(super) fn file_tree(entries: &[Value], columns: usize) -> Vec<String> {
     lines
 }
 
-/// The lines that two texts differ in, between what they begin and end with in common.
+/// Returns the lines in which two texts differ, without their common beginning and end.
 pub(super) fn differing(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -204,7 +204,7 @@ pub(super) fn differing(old: &str, new: &str) -> Vec<String> {
     lines
 }
 
-/// A number with its unit, if that is not empty.
+/// Returns a number with its unit, if that is not empty.
 pub fn number_text(n: f64, unit: &str) -> String {
     let number = if n.abs() < 1e15 { rounded(n, None, 2, true) } else { plain(n) };
     if unit.is_empty() { number } else { format!("{number} {unit}") }
