@@ -2475,7 +2475,7 @@ export interface TargetWants {
   requests: boolean;
 }
 
-/** The end of a program: by one of the two, or unknown. */
+/** The end of a program: an exit code, a signal, or unknown. */
 export interface TerminalExit {
   /** The exit code. */
   code?: number;
@@ -2488,11 +2488,11 @@ export type TerminalId = string;
 
 /** The description of a shared terminal. All text in it is safe to print. */
 export interface TerminalInfo {
-  /** Screens that show it now, each window or page one. */
+  /** The number of screens that show it now; each window or page is one. */
   attached: number;
   /** The program and its arguments. */
   command: string[];
-  /** The folder that it was started in. */
+  /** The folder in which it was started. */
   cwd: string;
   /** The end of the program; absent while it runs. */
   exited?: TerminalExit;
@@ -2504,15 +2504,15 @@ export interface TerminalInfo {
   started_at: Timestamp;
   /** The identifier. */
   terminal_id: TerminalId;
-  /** The title that the program gave it; empty if it gave none. */
+  /** The title that the program set; empty if it set none. */
   title: string;
 }
 
 /** The size of a terminal. */
 export interface TerminalSize {
-  /** Columns. */
+  /** The number of columns. */
   cols: number;
-  /** Lines. */
+  /** The number of lines. */
   rows: number;
 }
 

@@ -1,7 +1,8 @@
-//! An attachment of the person's own terminal: as if the program ran in this window.
+//! Attachments of the user's own terminal, as if the program ran in this window.
 //!
-//! As the owner, the terminal gets the program's output byte for byte, and what it answers and what is typed goes to the program. Otherwise
-//! the screen is drawn from what viewers get, as much of it as fits. The terminal is restored on every way out.
+//! As the owner, the terminal gets the program's output byte for byte, and its answers and the typed input are sent to
+//! the program. Otherwise the screen is drawn from the output for viewers, as much of it as fits. The terminal is
+//! restored on every exit.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -28,10 +29,10 @@ use crate::wire::{
 };
 use plexus_protocol::TerminalId;
 
-/// Most typed bytes that wait for the program; nothing more is read from the terminal then.
+/// Maximum number of typed bytes that wait for the program; above it the terminal is not read.
 const TYPED_QUEUE: usize = 64 << 10;
 
-/// Bytes read from the holder at once.
+/// Number of bytes read from the holder at once.
 const READ: usize = 64 << 10;
 
 /// The end of an attachment.
@@ -43,25 +44,24 @@ pub enum AttachEnd {
     Detached,
     /// A signal ended this process, or its window was closed.
     Signal(i32),
-    /// The holder is gone, or refused; the reason.
+    /// The holder has ended or refused; with the reason.
     Lost(String),
 }
 
-/// The reason why nothing was attached.
+/// The reason why the attachment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The terminal cannot be used.
     #[error(transparent)]
     Terminal(#[from] TerminalError),
-    /// The person's own terminal cannot be used.
+    /// The user's own terminal cannot be used.
     #[error("this window's terminal: {0}")]
     Own(#[from] io::Error),
 }
 
-/// Starts a program and attaches this window to it. Returns its identifier and how the attachment ended.
+/// Starts a program and attaches this window to it. Returns the identifier of the terminal and the end of the attachment.
 ///
-/// # Errors
-/// [`AttachError`]; the terminal is as it was.
+/// # Errors Returns an [`AttachError`]; then the window's terminal is restored.
 pub fn start(
     dir: &Path,
     exe: &Path,
@@ -72,10 +72,10 @@ pub fn start(
     let size = outer::size().unwrap_or(TerminalSize::DEFAULT);
     let mut typed = Vec::new();
     let cursor = match outer::cursor(&mut typed)? {
-        // In a window larger than the limits.
+        // The window is larger than the limits.
         Some((row, column)) if row <= size.rows && column <= size.cols => (row, column),
         _ => {
-            // A terminal that does not say where its cursor stands: what is on it scrolls up.
+            // If a terminal does not report its cursor, its content is scrolled up.
             write(&scroll_off(size))?;
             (1, 1)
         }
@@ -94,10 +94,9 @@ pub fn start(
 
 /// Attaches this window to a terminal: as its owner, or only to `watch`.
 ///
-/// # Errors
-/// [`AttachError`]; the terminal is as it was.
+/// # Errors Returns an [`AttachError`]; then the window's terminal is restored.
 pub fn attach(dir: &Path, id: &TerminalId, watch: bool, keys: DetachKeys) -> Result<AttachEnd, AttachError> {
-    // Whether it exists is known before the screen changes.
+    // The existence of the terminal is checked before the screen changes.
     folder::info(dir, id)?;
     let raw = RawTerminal::enter()?;
     let size = outer::size().unwrap_or(TerminalSize::DEFAULT);
@@ -106,7 +105,7 @@ pub fn attach(dir: &Path, id: &TerminalId, watch: bool, keys: DetachKeys) -> Res
     session(dir, id, &raw, Hello::new(role, Some(size)), keys, Vec::new())
 }
 
-/// Scrolls up what is on the screen, so that it is kept.
+/// Returns output that scrolls the content of the screen up, so that it is retained.
 fn scroll_off(size: TerminalSize) -> Vec<u8> {
     format!("\x1b[{};1H{}\x1b[H", size.rows, "\n".repeat(usize::from(size.rows))).into_bytes()
 }
@@ -123,18 +122,18 @@ struct Shared<'a> {
     raw: &'a RawTerminal,
     /// The end, if this side caused it.
     end: OnceLock<AttachEnd>,
-    /// The screen is drawn from what viewers get.
+    /// `true` if the screen is drawn from the output for viewers.
     cropped: AtomicBool,
-    /// The other thread is to end.
+    /// `true` if the other thread has to end.
     done: AtomicBool,
-    /// Wakes the thread that reads what is typed.
+    /// Wakes the thread that reads typed input.
     wake: UnixStream,
     signals: Signals,
 }
 
 /// The signals of this process.
 struct Signals {
-    /// Readable when one came.
+    /// A pipe that is readable when a signal came.
     pipe: UnixStream,
     window: Arc<AtomicBool>,
     resumed: Arc<AtomicBool>,
@@ -149,7 +148,7 @@ impl Signals {
         let flag = |signal: i32, ends: bool| -> io::Result<Arc<AtomicBool>> {
             let flag = Arc::new(AtomicBool::new(false));
             if ends {
-                // Before the flag is set: the second one ends the process even if its terminal takes nothing more.
+                // This is registered before the flag is set: the second signal ends the process even if its terminal blocks.
                 signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
             }
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
@@ -164,7 +163,7 @@ impl Signals {
     }
 }
 
-/// Wakes the other thread, on every way out.
+/// Wakes the other thread when it is dropped.
 struct EndTyping<'a>(&'a Shared<'a>);
 
 impl Drop for EndTyping<'_> {
@@ -174,7 +173,7 @@ impl Drop for EndTyping<'_> {
     }
 }
 
-/// Ends the connection, on every way out.
+/// Ends the connection when it is dropped.
 struct EndShowing<'a>(&'a Shared<'a>);
 
 impl Drop for EndShowing<'_> {
@@ -226,16 +225,16 @@ fn session(
 
 /// The content of this window.
 struct Shown {
-    /// The modes that were set on the terminal by output that was passed on.
+    /// The modes that forwarded output set on the terminal.
     tracker: ModeTracker,
-    /// The screen, where it is drawn.
+    /// The screen, if it is drawn.
     crop: Option<(Model, Crop)>,
-    /// The terminal is as it was.
+    /// `true` once the terminal was restored.
     left: bool,
 }
 
 impl Drop for Shown {
-    /// After a panic.
+    /// Restores the terminal after a panic.
     fn drop(&mut self) {
         if !self.left {
             let _ = write(self.undo().as_bytes());
@@ -253,7 +252,7 @@ impl Shown {
         format!("{broken_off}{}", self.tracker.modes.undo())
     }
 
-    /// Leaves the terminal as it was, with a line to go on with.
+    /// Restores the terminal, with a line about the end.
     fn leave(mut self, end: &AttachEnd) {
         let undo = self.undo();
         let rows = outer::size().unwrap_or(TerminalSize::DEFAULT).rows;
@@ -262,7 +261,7 @@ impl Shown {
             _ if self.crop.is_none() && self.tracker.modes.is_alternate() => format!("{undo}\r\n"),
             _ => format!("{undo}\x1b[{rows};1H\r\n"),
         };
-        // A window that was closed takes nothing more.
+        // A closed window accepts no output.
         let _ = write(last.as_bytes());
         self.left = true;
     }
@@ -301,7 +300,7 @@ impl Shown {
                 Ok(())
             }
             None => {
-                // What is passed on may have changed modes even if only a part of it was taken.
+                // Forwarded output may have changed modes even if only a part of it was written.
                 let written = write(bytes);
                 self.tracker.push(bytes);
                 written
@@ -309,7 +308,7 @@ impl Shown {
         }
     }
 
-    /// Draws what has changed, where it is drawn.
+    /// Draws changes, if the screen is drawn.
     fn draw(&mut self) -> io::Result<()> {
         match &mut self.crop {
             Some((model, crop)) => write(crop.draw(model.screen()).as_bytes()),
@@ -318,7 +317,7 @@ impl Shown {
     }
 }
 
-/// Shows what the holder sends, until it sends no more.
+/// Shows the messages of the holder until they end.
 fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, types: bool) -> AttachEnd {
     let lost = |why: &dyn std::fmt::Display| AttachEnd::Lost(why.to_string());
     let mut buffer = vec![0; READ];
@@ -344,7 +343,7 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
                 FromHost::Welcome(_) | FromHost::TypeIf(_) => Ok(()),
             };
             if done.is_err() {
-                // The window is gone.
+                // The window was closed.
                 return AttachEnd::Signal(SIGHUP);
             }
         }
@@ -360,7 +359,7 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
     }
 }
 
-/// Sends what is typed, and what becomes of the window, until this side ends it. Waits for nothing but its descriptors.
+/// Sends typed input and changes of the window, until this side ends it. Waits only for its descriptors.
 fn type_to(shared: &Shared<'_>, types: bool, keys: DetachKeys, typed: Vec<u8>) -> Option<AttachEnd> {
     let mut finder = DetachFinder::new(keys);
     let mut queue: Vec<u8> = Vec::new();
@@ -391,7 +390,7 @@ fn type_to(shared: &Shared<'_>, types: bool, keys: DetachKeys, typed: Vec<u8>) -
             outer::drain(&shared.signals.pipe);
         }
         if ready.room && send(shared, &mut queue).is_err() {
-            // What the holder sent last says why.
+            // The last message of the holder has the reason.
             return None;
         }
         if !ready.typed {
@@ -403,7 +402,7 @@ fn type_to(shared: &Shared<'_>, types: bool, keys: DetachKeys, typed: Vec<u8>) -
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return Some(AttachEnd::Signal(SIGHUP)),
         };
-        // Who only watches has no other use for these keys.
+        // For viewers these keys have no other use.
         if !types && matches!(read, b"q" | b"\x03") {
             return Some(AttachEnd::Detached);
         }
@@ -423,7 +422,7 @@ fn enqueue(queue: &mut Vec<u8>, typed: &[u8]) {
     }
 }
 
-/// Carries out what signals ask for.
+/// Handles the received signals.
 fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
     let Signals { window, resumed, ends, .. } = &shared.signals;
     if let Some((signal, _)) = ends.iter().find(|(_, came)| came.load(Ordering::SeqCst)) {
@@ -444,7 +443,7 @@ fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
     None
 }
 
-/// The operations that are possible without waiting.
+/// The operations that do not block now.
 struct Ready {
     pipe: bool,
     typed: bool,
@@ -476,7 +475,7 @@ fn wait(shared: &Shared<'_>, queue: &[u8], until: Option<Instant>) -> io::Result
     })
 }
 
-/// Sends what the holder takes now.
+/// Sends as much as the holder accepts now.
 fn send(shared: &Shared<'_>, queue: &mut Vec<u8>) -> io::Result<()> {
     match rustix::net::send(&shared.stream, queue, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
         Ok(sent) => {
@@ -488,10 +487,9 @@ fn send(shared: &Shared<'_>, queue: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Ends a terminal's program, as a closed window does, and waits until it has ended; it is killed if it does not end by itself.
+/// Ends a terminal's program, as a closed window does, and waits until it has ended; a program that does not end by itself is killed.
 ///
-/// # Errors
-/// [`TerminalError`].
+/// # Errors Returns a [`TerminalError`].
 pub fn kill(dir: &Path, id: &TerminalId) -> Result<Option<TerminalExit>, TerminalError> {
     let path = folder::socket(dir, id);
     let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };

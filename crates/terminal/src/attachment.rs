@@ -1,4 +1,4 @@
-//! An attachment of the gateway: for a page that shows a terminal, and for keys that answer what an agent asks in one.
+//! Attachments of the gateway: for a page that shows a terminal, and for keys that answer an agent's question in one.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -19,16 +19,16 @@ use crate::wire::{
 };
 use plexus_protocol::TerminalId;
 
-/// Time that input may wait for a program that reads none; then it is refused.
+/// Time that input may wait for a program that does not read; then it is refused.
 pub const INPUT_WAIT: Duration = Duration::from_secs(30);
 
-/// The reason why input was not taken.
+/// The reason why input was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefused {
-    /// The program reads nothing.
+    /// The program does not read.
     #[error("the program has read nothing for {} s: what was typed is lost", INPUT_WAIT.as_secs())]
     NotRead,
-    /// The terminal is gone.
+    /// The terminal no longer exists.
     #[error("the terminal is gone ({0})")]
     Gone(io::Error),
 }
@@ -46,8 +46,7 @@ pub struct TerminalWriter(Arc<Mutex<OwnedWriteHalf>>);
 
 /// Attaches to a terminal.
 ///
-/// # Errors
-/// [`TerminalError`].
+/// # Errors Returns a [`TerminalError`].
 pub async fn attach(
     dir: &Path,
     id: &TerminalId,
@@ -60,7 +59,7 @@ pub async fn attach(
         let path = path.clone();
         move |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() }
     };
-    // Blocks for as long as the holder takes to answer.
+    // This blocks until the holder answers.
     let greeted = tokio::task::spawn_blocking(move || {
         let stream = folder::connect(&path, &id)?;
         let (info, decoder) = folder::greet(&stream, &path, Hello::new(role, None))?;
@@ -73,8 +72,8 @@ pub async fn attach(
 }
 
 impl TerminalReader {
-    /// Waits for the next message; a connection that breaks gives [`FromHost::Bye`]. `room` is asked for the bytes that it takes to hold
-    /// it before they are read; if it refuses, the connection ends with its reason. Cancellation safe.
+    /// Waits for the next message; a broken connection results in [`FromHost::Bye`]. `room` is called with the number
+    /// of bytes of memory before they are read; if it refuses, the connection ends with its reason. Cancellation safe.
     pub async fn next(&mut self, mut room: impl FnMut(usize) -> Result<(), String>) -> FromHost {
         loop {
             match self.decoder.message().and_then(|message| message.map(FromHost::read).transpose()) {
@@ -95,10 +94,9 @@ impl TerminalReader {
 }
 
 impl TerminalWriter {
-    /// Types; waits until the program reads.
+    /// Sends typed input; waits until the program reads.
     ///
-    /// # Errors
-    /// [`InputRefused`].
+    /// # Errors Returns [`InputRefused`].
     pub async fn input(&self, bytes: Bytes) -> Result<(), InputRefused> {
         let mut write = self.0.lock().await;
         for offset in (0..bytes.len()).step_by(INPUT_MAX) {
@@ -110,8 +108,7 @@ impl TerminalWriter {
 
     /// Sends another message.
     ///
-    /// # Errors
-    /// [`InputRefused`].
+    /// # Errors Returns [`InputRefused`].
     pub async fn send(&self, message: &ToHost) -> Result<(), InputRefused> {
         Self::write(&mut *self.0.lock().await, message).await
     }
@@ -121,7 +118,7 @@ impl TerminalWriter {
         match written {
             Ok(written) => written.map_err(InputRefused::Gone),
             Err(_) => {
-                // A part of a message may be on its way: nothing more can follow.
+                // A part of a message may have been sent: no other message can follow.
                 let _ = write.shutdown().await;
                 Err(InputRefused::NotRead)
             }
@@ -129,13 +126,12 @@ impl TerminalWriter {
     }
 }
 
-/// Time that a holder may take with [`type_if`]: it waits for its moment, and then until what was typed is taken.
+/// Time that a holder may take for [`type_if`]: it waits for the right moment, and then until the input is read.
 const OUTCOME_WAIT: Duration = Duration::from_secs(5 * TYPE_IF_WAIT.as_secs() + 2);
 
-/// Has the holder of a terminal type keys if its screen shows what they are for. Blocks, for some seconds at most.
+/// Has the holder of a terminal type keys if its screen shows the dialog or line for them. Blocks for some seconds at most.
 ///
-/// # Errors
-/// [`TerminalError`]: then it is not known whether they were typed, if it is [`TerminalError::Unusable`].
+/// # Errors Returns a [`TerminalError`]; for [`TerminalError::Unusable`] it is unknown whether the keys were typed.
 pub fn type_if(dir: &Path, id: &TerminalId, wanted: TypeIf) -> Result<TypeIfOutcome, TerminalError> {
     let path = folder::socket(dir, id);
     let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };

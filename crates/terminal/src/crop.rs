@@ -1,5 +1,5 @@
-//! A screen in a window of another size: the part around the cursor. Nothing but characters, colours and the cursor's place is drawn, so
-//! that no output of the program acts on the terminal that only looks.
+//! A screen in a window of another size: the part around the cursor. Only characters, colors and the cursor's position
+//! are drawn, so that output of the program cannot act on the terminal of a viewer.
 
 use std::fmt::Write as _;
 
@@ -13,20 +13,20 @@ pub(crate) struct Crop {
     window: TerminalSize,
     /// The lines as they were drawn; empty before the first.
     drawn: Vec<String>,
-    /// The first line and column that are shown.
+    /// The first line and column of the shown part.
     first: (u16, u16),
-    /// The modes of the keyboard, for who types.
+    /// `true` if keyboard modes are set, because the user types in this window.
     types: bool,
     keys: (bool, bool, bool),
 }
 
 impl Crop {
-    /// An empty window; `types` if what is typed in it goes to the program.
+    /// Makes an empty window; `types` is `true` if typed input is sent to the program.
     pub(crate) fn new(window: TerminalSize, types: bool) -> Self {
         Self { window, drawn: Vec::new(), first: (0, 0), types, keys: (false, false, false) }
     }
 
-    /// Draws what has changed.
+    /// Returns output that draws the changes.
     pub(crate) fn draw(&mut self, screen: &Screen) -> String {
         let mut out = String::new();
         let (rows, cols) = screen.size();
@@ -55,7 +55,7 @@ impl Crop {
         out
     }
 
-    /// Sets how keys and pastes are sent, as the program wants them.
+    /// Sets how keys and pastes are sent, as the program requires.
     fn set_keys(&mut self, screen: &Screen, out: &mut String) {
         let keys = (screen.application_cursor(), screen.application_keypad(), screen.bracketed_paste());
         if !self.types || keys == self.keys {
@@ -68,18 +68,18 @@ impl Crop {
     }
 }
 
-/// Returns the start of the part that has the cursor in it; it moves no further than it must.
+/// Returns the start of the part around the cursor; it moves no further than necessary.
 fn part(first: u16, cursor: u16, window: u16, whole: u16) -> u16 {
     let last = whole.saturating_sub(window);
     let least = cursor.saturating_sub(window.saturating_sub(1));
     first.clamp(least.min(last), cursor.min(last))
 }
 
-/// A part of a line, without the blanks at its end.
+/// Draws a part of a line, without the blanks at its end.
 fn line(screen: &Screen, row: u16, first: u16, width: u16) -> String {
     let mut out = String::new();
     let mut attributes = String::new();
-    // How long it is up to the last cell that is to be seen.
+    // The end of the last visible cell.
     let mut end = 0;
     for column in first..first.saturating_add(width) {
         let Some(cell) = screen.cell(row, column) else { break };
@@ -93,7 +93,7 @@ fn line(screen: &Screen, row: u16, first: u16, width: u16) -> String {
             out.push('m');
             attributes = now;
         }
-        // Of a wide character that is cut in two, nothing is to be seen.
+        // A wide character that is cut in two is not visible.
         let is_cut = cell.is_wide_continuation() || cell.is_wide() && column + 1 >= first.saturating_add(width);
         if is_cut || !cell.has_contents() {
             out.push(' ');
@@ -108,7 +108,7 @@ fn line(screen: &Screen, row: u16, first: u16, width: u16) -> String {
     out
 }
 
-/// The attributes of a cell, each after a semicolon; empty if it has none.
+/// Returns the attributes of a cell, each after a semicolon; empty if it has none.
 fn sgr(cell: &Cell) -> String {
     let mut out = String::new();
     for (is_set, code) in
@@ -121,7 +121,7 @@ fn sgr(cell: &Cell) -> String {
     for (color, base) in [(cell.fgcolor(), 38_u16), (cell.bgcolor(), 48)] {
         match color {
             Color::Default => {}
-            // The first sixteen as programs write them: many terminals draw these brighter where they are bold.
+            // The first sixteen colors in the form of programs: many terminals draw them brighter if they are bold.
             Color::Idx(index @ 0..8) => drop(write!(out, ";{}", base - 8 + u16::from(index))),
             Color::Idx(index @ 8..16) => drop(write!(out, ";{}", base + 52 + u16::from(index) - 8)),
             Color::Idx(index) => drop(write!(out, ";{base};5;{index}")),

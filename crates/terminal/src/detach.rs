@@ -1,4 +1,4 @@
-//! The keys that take a terminal off the program, found among what is typed. Pure.
+//! The keys that detach a terminal from its program, found in the typed input. Pure.
 //!
 //! They count only if they are typed: a read of a terminal has exactly one key press, and a paste comes in longer pieces.
 
@@ -6,16 +6,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Time that the first key waits for the second; then it is the program's.
+/// Time that the first key waits for the second; then it is sent to the program.
 pub(crate) const SECOND_KEY_WAIT: Duration = Duration::from_millis(1000);
 
-/// Keys of one sequence at most.
+/// Maximum number of keys of a sequence.
 const KEYS_MAX: usize = 4;
 
 /// Keys that detach: like `ctrl-\,d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetachKeys {
-    /// Each key, by the ways in which terminals send it.
+    /// The forms of each key in which terminals send it.
     keys: Vec<Vec<Vec<u8>>>,
     name: String,
 }
@@ -49,7 +49,7 @@ impl FromStr for DetachKeys {
             return Ok(Self { keys: Vec::new(), name: text });
         }
         let keys: Vec<_> = text.split(',').map(key).collect::<Option<_>>().ok_or(BadKeys)?;
-        // A key of the program's own must not be the first: nobody could type it any more.
+        // The first key must not be one that the program needs: it could not be typed any more.
         let is_control = text.starts_with("ctrl-");
         if keys.len() > KEYS_MAX || !is_control {
             return Err(BadKeys);
@@ -66,12 +66,12 @@ fn key(name: &str) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// A key as terminals send it, also to programs that asked for the longer forms.
+/// Returns the forms of a key, including those for programs that requested the longer forms.
 fn plain(key: u8) -> Vec<Vec<u8>> {
     vec![vec![key], format!("\x1b[{key}u").into_bytes(), format!("\x1b[{key};1u").into_bytes()]
 }
 
-/// The same with Control.
+/// Returns the forms of a key with Control.
 fn control(key: u8) -> Vec<Vec<u8>> {
     vec![
         vec![key.to_ascii_uppercase() & 0x1f],
@@ -83,7 +83,7 @@ fn control(key: u8) -> Vec<Vec<u8>> {
 /// The handling of typed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
-    /// The program's.
+    /// The input is for the program.
     Pass(Vec<u8>),
     /// The input may be the beginning of the keys: it waits up to [`SECOND_KEY_WAIT`].
     Wait,
@@ -91,13 +91,13 @@ pub(crate) enum Typed {
     Detach,
 }
 
-/// Looks for the keys in what is typed.
+/// Searches typed input for the keys.
 #[derive(Debug)]
 pub(crate) struct DetachFinder {
     keys: DetachKeys,
-    /// Keys that were found.
+    /// The number of keys that were found.
     found: usize,
-    /// The input that was typed for them.
+    /// The input that was typed for the found keys.
     held: Vec<u8>,
 }
 
@@ -111,14 +111,14 @@ impl DetachFinder {
         self.found > 0
     }
 
-    /// Takes what one read gave.
+    /// Handles the input of one read.
     pub(crate) fn push(&mut self, typed: &[u8]) -> Typed {
         let before = self.found;
         let mut rest = typed;
         while let Some(forms) = self.keys.keys.get(self.found)
             && !rest.is_empty()
         {
-            // The longest form first: the shortest may be the beginning of none.
+            // The longest form is tried first, since the shortest may be the beginning of another one.
             let Some(form) = forms.iter().rev().find(|form| rest.starts_with(form)) else { break };
             rest = &rest[form.len()..];
             self.found += 1;
@@ -132,7 +132,7 @@ impl DetachFinder {
             return Typed::Wait;
         }
         let mut pass = self.give_up();
-        // What is typed instead may begin the keys anew.
+        // The input that was typed instead may be the beginning of the keys.
         if before > 0 && pass.len() + typed.len() > 0 {
             match self.push(typed) {
                 Typed::Pass(typed) => pass.extend(typed),
@@ -145,7 +145,7 @@ impl DetachFinder {
         Typed::Pass(pass)
     }
 
-    /// No further key came: what waits is the program's.
+    /// Returns the waiting input for the program, because no further key came.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.found = 0;
         std::mem::take(&mut self.held)

@@ -1,21 +1,22 @@
-//! The sequences of a program that viewers get, and the answers of a terminal that nobody sits at. Pure.
+//! The sequences of a program that viewers get, and the answers for a program without an owner's terminal. Pure.
 //!
-//! A program may ask its terminal what it is and where its cursor stands; the answer comes as if it were typed. Exactly one terminal may
-//! answer: the owner's, or, while the owner is none, the holder. So viewers are not shown the question.
+//! A program may ask its terminal for its type and its cursor's position; the answer comes like typed input. Exactly
+//! one terminal may answer: the owner's, or, while the owner is not a terminal, the holder. So viewers do not get the
+//! question.
 
 use crate::sequence::{PARAMETERS_MAX, Sequence};
 
-/// Longest address of a link that viewers get, in bytes; a longer one is left out.
+/// Maximum length of the address of a link that viewers get, in bytes; a longer one is left out.
 const LINK_MAX: usize = 2048;
 
-/// A question of a program to its terminal that the holder answers while no terminal of a person is the owner.
+/// A question of a program to its terminal that the holder answers while no terminal of a user is the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// The report that it works.
+    /// The question whether the terminal works.
     Status,
     /// The position of its cursor.
     Cursor,
-    /// The same, in the form with `?`.
+    /// The position of its cursor, in the form with `?`.
     CursorPrivate,
     /// The kind of the terminal.
     Attributes,
@@ -24,7 +25,7 @@ pub enum Query {
 }
 
 impl Query {
-    /// The question that a sequence asks, if it is one of these.
+    /// Returns the question of a sequence, if it is one of these.
     pub(crate) fn of(sequence: &Sequence<'_>) -> Option<Self> {
         let Sequence::Csi { private, parameters, intermediate: None, last } = sequence else { return None };
         match (private, parameters.as_slice(), last) {
@@ -37,26 +38,26 @@ impl Query {
         }
     }
 
-    /// The answer; the cursor's row and column count from 1.
+    /// Returns the answer; the cursor's row and column count from 1.
     pub(crate) fn answer(self, (row, column): (u16, u16)) -> String {
         match self {
             Self::Status => "\x1b[0n".into(),
             Self::Cursor => format!("\x1b[{row};{column}R"),
             Self::CursorPrivate => format!("\x1b[?{row};{column}R"),
-            // A VT220 with colours, as many terminals say.
+            // A VT220 with colors, as many terminals report.
             Self::Attributes => "\x1b[?62;22c".into(),
             Self::AttributesSecondary => "\x1b[>1;10;0c".into(),
         }
     }
 }
 
-/// Modes (`CSI n h`, `CSI n l`) that viewers get: insertion, and a line feed that returns. One that is not listed stays as the viewer's
-/// terminal has it, since others lock the keyboard or echo it.
+/// Modes (`CSI n h`, `CSI n l`) that viewers get: insertion, and a line feed that returns. Other modes stay as the
+/// viewer's terminal has them, since some lock the keyboard or echo it.
 const MODES: [u16; 2] = [4, 20];
 
-/// Private modes (`CSI ? n h`, `CSI ? n l`) that viewers get: how keys and the mouse are told, what the cursor looks like, which screen is
-/// shown, and how text is placed on it. One that is not listed stays as the viewer's terminal has it: others make a terminal report
-/// something, change its window, or read what follows by other rules.
+/// Private modes (`CSI ? n h`, `CSI ? n l`) that viewers get: the reports of keys and the mouse, the look of the
+/// cursor, the screen, and the placement of text on it. Other modes stay as the viewer's terminal has them: some make a
+/// terminal report something, change its window, or parse later output by other rules.
 const PRIVATE_MODES: [u16; 34] = [
     1, 4, 5, 6, 7, 8, 9, 12, 25, 45, 47, 66, 67, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1034, 1035,
     1036, 1039, 1045, 1047, 1048, 1049, 2004, 2026, 2027,
@@ -89,7 +90,7 @@ pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
 
 /// Returns whether viewers get a control sequence.
 fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
-    // Further modes than are read may be any.
+    // Modes above the limit are not read and may be any.
     let are_all =
         |known: &[u16]| parameters.len() < PARAMETERS_MAX && parameters.iter().all(|mode| known.contains(mode));
     match (private, intermediate, last) {
@@ -99,12 +100,12 @@ fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Optio
             None,
             b'@'..=b'M' | b'P' | b'S' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'd'..=b'g' | b'm' | b'r' | b's' | b'u',
         ) => true,
-        // With more parameters, a terminal waits for the program to say where the mouse may go.
+        // With more parameters, a terminal waits for the program to set the area of the mouse.
         (None, None, b'T') => parameters.len() == 1,
         (None, None, b'h' | b'l') => are_all(&MODES),
         (Some(b'?'), None, b'J' | b'K') => true,
         (Some(b'?'), None, b'h' | b'l' | b's' | b'r') => are_all(&PRIVATE_MODES),
-        // How keys are told.
+        // The reports of keys.
         (Some(b'>'), None, b'm' | b'u') | (Some(b'<' | b'='), None, b'u') => true,
         // The style of the cursor, and a soft reset.
         (None, Some(b' '), b'q') | (None, Some(b'!'), b'p') => true,
@@ -112,7 +113,7 @@ fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Optio
     }
 }
 
-/// Returns whether a link (`PARAMETERS;ADDRESS`) leads to a page, or ends one.
+/// Returns whether a link (`PARAMETERS;ADDRESS`) is one to a page, or ends one.
 fn link_is_safe(text: &[u8]) -> bool {
     let Some(at) = text.iter().position(|byte| *byte == b';') else { return false };
     let address = &text[at + 1..];

@@ -1,4 +1,4 @@
-//! The folder with the sockets of shared terminals: listening in it, finding them, and starting one. Blocks; what is read is small.
+//! The folder with the sockets of shared terminals: listening in it, finding them, and starting one. Blocks; only small files are read.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -19,19 +19,19 @@ use plexus_protocol::text::printable;
 /// The folder in the state folder.
 pub const TERMINALS: &str = "terminals";
 
-/// Most terminals that are listed; further ones are left out.
+/// Maximum number of terminals that are listed; further ones are left out.
 pub const LISTED_MAX: usize = 256;
 
-/// Time that a holder may take to say what it holds; one that does not is left out of lists.
+/// Time that a holder may take to describe its terminal; a slower one is left out of lists.
 const INFO_WAIT: Duration = Duration::from_secs(2);
 
-/// Longest path of a socket, in bytes: the smallest `sun_path` of the supported systems.
+/// Maximum length of the path of a socket, in bytes: the smallest `sun_path` of the supported systems.
 const PATH_MAX: usize = 103;
 
-/// Most bytes read of what a failed holder wrote.
+/// Maximum number of bytes read of the error output of a failed holder.
 const STDERR_MAX: u64 = 16 << 10;
 
-/// Age at which a socket under a temporary name is left over from a crash, and removed.
+/// Age from which a socket under a temporary name counts as left by a crash, and is removed.
 const TEMPORARY_AGE: Duration = Duration::from_secs(60);
 
 /// The reason why a terminal cannot be used.
@@ -40,7 +40,7 @@ pub enum TerminalError {
     /// No terminal has this identifier.
     #[error("there is no terminal {0}: `plexus term` lists those that there are")]
     NotFound(String),
-    /// The terminal is not safe to talk to, or does not answer.
+    /// The terminal is not safe to connect to, or does not answer.
     #[error("{path}: {why}", path = .path.display())]
     Unusable {
         /// The socket.
@@ -51,7 +51,7 @@ pub enum TerminalError {
     /// The terminal could not be started.
     #[error("{message}")]
     NotStarted {
-        /// The shells' code for it: 127 if there is no such program, 126 if it cannot be started.
+        /// The shells' code for the failure: 127 if there is no such program, 126 if it cannot be started.
         code: u8,
         /// The problem.
         message: String,
@@ -64,25 +64,23 @@ impl TerminalError {
     }
 }
 
-/// The socket of a terminal.
+/// Returns the socket of a terminal.
 pub fn socket(dir: &Path, id: &TerminalId) -> PathBuf {
     dir.join(format!("{id}.sock"))
 }
 
-/// A new identifier.
+/// Makes a new identifier.
 ///
-/// # Errors
-/// The system provides no random numbers.
+/// # Errors Returns the error of the system if it provides no random numbers.
 pub fn new_id() -> io::Result<TerminalId> {
     let mut random = [0; 5];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(TerminalId::trusted(format!("t_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase())))
 }
 
-/// Listens at `path`, in a folder that only our own user can enter, by a socket that only our own user can use.
+/// Listens at `path`, in a folder that only this user can enter, by a socket that only this user can use.
 ///
-/// # Errors
-/// The folder cannot be made, is open to others, or the path is too long.
+/// # Errors Returns an error if the folder cannot be made, is open to others, or the path is too long.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let Some(dir) = path.parent() else { return Err(io::Error::other("it has no folder")) };
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -95,7 +93,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
         let fix = "set PLEXUS_HOME to a shorter path";
         return Err(io::Error::other(format!("the path is {length} bytes long, and {PATH_MAX} are possible: {fix}")));
     }
-    // Bound under a temporary name first: a socket that does not listen yet would look dead.
+    // The socket gets a temporary name first: one that does not listen yet would look dead.
     let new = path.with_extension("new");
     let _ = std::fs::remove_file(&new);
     let mask = rustix::process::umask(Mode::from_bits_retain(0o177));
@@ -107,10 +105,9 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Connects to the holder at `path`, which has to be a process of our own user.
+/// Connects to the holder at `path`, which has to be a process of this user.
 ///
-/// # Errors
-/// [`TerminalError`].
+/// # Errors Returns a [`TerminalError`].
 pub(crate) fn connect(path: &Path, id: &str) -> Result<UnixStream, TerminalError> {
     let stream = UnixStream::connect(path).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => TerminalError::NotFound(id.to_owned()),
@@ -123,19 +120,19 @@ pub(crate) fn connect(path: &Path, id: &str) -> Result<UnixStream, TerminalError
     }
 }
 
-/// The user of the process at the other end.
+/// Returns the user of the process at the other end.
 #[cfg(target_os = "linux")]
 fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// The user of the process at the other end: it could enter a folder that is closed to all but one user.
+/// Returns this user for the process at the other end: it could enter a folder that is closed to all other users.
 #[cfg(not(target_os = "linux"))]
 fn peer_uid(_: &UnixStream) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
 
-/// Says hello and reads the answer.
+/// Sends a hello and reads the answer.
 pub(crate) fn greet(
     stream: &UnixStream,
     path: &Path,
@@ -160,7 +157,7 @@ pub(crate) fn greet(
             };
         }
         match (&*stream).read(&mut buffer) {
-            // It ends just now.
+            // The holder ends at this moment.
             Ok(0) => return Err(gone()),
             Err(why) if why.kind() == io::ErrorKind::ConnectionReset => return Err(gone()),
             Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
@@ -171,10 +168,10 @@ pub(crate) fn greet(
     }
 }
 
-/// The terminals in the folder, the oldest first. Removes sockets that nobody listens at. A missing folder counts as empty.
+/// Lists the terminals in the folder, the oldest first. Removes sockets without a listener. A missing folder counts as empty.
 pub fn list(dir: &Path) -> Vec<TerminalInfo> {
     let ids = identifiers(dir);
-    // Each in a thread of its own: one that does not answer holds up the list once.
+    // Each has a thread of its own: one that does not answer delays the list once.
     let mut all: Vec<TerminalInfo> = std::thread::scope(|scope| {
         let asked: Vec<_> = ids.iter().map(|id| scope.spawn(|| info(dir, id).ok())).collect();
         asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
@@ -185,8 +182,7 @@ pub fn list(dir: &Path) -> Vec<TerminalInfo> {
 
 /// Returns the description of a terminal.
 ///
-/// # Errors
-/// [`TerminalError`].
+/// # Errors Returns a [`TerminalError`].
 pub fn info(dir: &Path, id: &TerminalId) -> Result<TerminalInfo, TerminalError> {
     let path = socket(dir, id);
     let stream = connect(&path, id.as_str())?;
@@ -229,7 +225,7 @@ fn probe(path: &Path) -> io::Result<()> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&socket2::SockAddr::unix(path)?) {
-        // The backlog is full: somebody listens.
+        // The backlog is full, so there is a listener.
         Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
         done => done,
     }
@@ -238,21 +234,20 @@ fn probe(path: &Path) -> io::Result<()> {
 /// A terminal to start.
 #[derive(Debug)]
 pub struct NewTerminal<'a> {
-    /// The program of the holder: this one.
+    /// The program of the holder, which is this one.
     pub exe: &'a Path,
     /// The program to run, and its arguments.
     pub command: &'a [OsString],
     /// The size.
     pub size: TerminalSize,
-    /// The position of the cursor of the terminal that starts it (line and column, from 1), if one waits to show it.
+    /// The position of the cursor of the terminal that starts the program (line and column, from 1), if that terminal waits to attach.
     pub cursor: Option<(u16, u16)>,
 }
 
-/// Starts a program in a terminal of its own, in the current folder and with this process's environment. The holder is no child that has
-/// to be waited for.
+/// Starts a program in a terminal of its own, in the current folder and with this process's environment. The holder is
+/// not a child that has to be waited for.
 ///
-/// # Errors
-/// [`TerminalError::NotStarted`].
+/// # Errors Returns [`TerminalError::NotStarted`].
 pub fn start(dir: &Path, new: &NewTerminal<'_>) -> Result<TerminalId, TerminalError> {
     let failed = |code, message: String| TerminalError::NotStarted { code, message };
     let id = new_id().map_err(|why| failed(126, format!("the system provides no random numbers: {why}")))?;
@@ -267,7 +262,7 @@ pub fn start(dir: &Path, new: &NewTerminal<'_>) -> Result<TerminalId, TerminalEr
     let mut child = command.spawn().map_err(|why| failed(126, format!("{}: {why}", new.exe.display())))?;
     let mut line = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        // The holder closes it once the program runs, or ends.
+        // The holder closes stdout once the program runs, or the holder ends.
         let _ = stdout.take(STDERR_MAX).read_to_end(&mut line);
     }
     if line == b"ready\n" {

@@ -1,13 +1,13 @@
-//! `plexus term-hold`: the process that holds a pseudo-terminal, knows what stands on its screen, and serves it to attachments over a Unix
+//! `plexus term-hold`: the process that holds a pseudo-terminal, follows its screen, and serves it to attachments over a Unix
 //! socket. It outlives the window that it was started in, and every gateway.
 //!
 //! - One task decides; a task for each connection reads, another one writes. No attachment can hold up the program or another one,
-//!   but for the owner's terminal: its output waits for it, up to [`OWNER_WAIT`] without any progress.
-//! - Input waits where it is typed until the program reads; none is dropped, but for a key at a dialog that was answered just now
+//!   except the owner's terminal: the output waits for it, up to [`OWNER_WAIT`] without any progress.
+//! - Input waits at its source until the program reads; none is dropped, except a key at a dialog that was answered just now
 //!   (`type_if`).
-//! - When the program has ended, its end is told to all attachments; the holder ends when they are gone, or [`KEPT`] later if there was
+//! - When the program has ended, all attachments are informed; the holder ends when they have left, or [`KEPT`] later if there was
 //!   none.
-//! - One whose socket was removed can be found by nobody: without an attachment it hangs up, as a terminal does whose window is closed.
+//! - A holder whose socket was removed cannot be found: without an attachment it hangs up, as a terminal does whose window is closed.
 
 mod connection;
 mod outgoing;
@@ -45,40 +45,40 @@ use plexus_protocol::{TerminalId, Timestamp};
 /// The variable that tells a program in which shared terminal it runs.
 pub const VARIABLE: &str = pty::VARIABLE;
 
-/// Most attachments at a time; further ones are refused.
+/// Maximum number of attachments at a time; further ones are refused.
 const ATTACHMENTS_MAX: usize = 64;
 
-/// Events of connections that wait to be handled; a connection waits for room.
+/// Maximum number of events of connections that wait to be handled; a connection waits for capacity.
 const EVENTS: usize = 64;
 
-/// Bytes that may wait for the owner's terminal before the program has to wait for it.
+/// Maximum number of bytes that may wait for the owner's terminal; above it the program has to wait.
 const OWNER_QUEUE: usize = 256 << 10;
 
-/// Time that the program waits for the owner's terminal while that takes nothing; then the owner is treated like every viewer.
+/// Time that the program waits for an owner's terminal that accepts no output; then the owner is treated like every viewer.
 pub const OWNER_WAIT: Duration = Duration::from_secs(2);
 
 /// Time that the output waits for the terminal that started the program.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 
-/// Time between two changes of the size. Windows that are dragged report many, of which the last counts.
+/// Time between two changes of the size. Windows that are dragged report many, of which only the last one matters.
 const RESIZE_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Time that output of processes that a program left behind is still read.
+/// Time for which output of processes that a program left behind is still read.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Time that the end of a program is kept for the first who asks.
+/// Time for which the end of a program is retained for the first attachment.
 pub const KEPT: Duration = Duration::from_secs(600);
 
-/// Time that an attachment may take to leave once it was told of the end.
+/// Time for an attachment to disconnect after it was informed of the end.
 const LEAVE_WAIT: Duration = Duration::from_secs(10);
 
-/// Time that a program has to end after it was hung up on; then it is killed.
+/// Time for a program to end after the hang-up; then it is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(3);
 
-/// Interval at which a holder without attachments looks for its socket.
+/// Interval at which a holder without attachments checks its socket.
 const SOCKET_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Most output that is handled at once, in bytes.
+/// Maximum number of bytes of output that are handled at once.
 const BATCH: usize = 64 << 10;
 
 /// The command line of the holder.
@@ -90,17 +90,17 @@ pub struct HostOrders {
     pub socket: PathBuf,
     /// The first size.
     pub size: TerminalSize,
-    /// The position of the cursor of the terminal that starts it, which its output waits for.
+    /// The position of the cursor of the terminal that starts the program, for which its output waits.
     pub cursor: Option<(u16, u16)>,
     /// The program, then its arguments.
     pub cmd: Vec<OsString>,
 }
 
-/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its end was told or kept long enough.
+/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its end was reported or
+/// retained for long enough.
 ///
-/// Returns 127 if the program is not found and 126 if it or the socket cannot be had, with a message on stderr; else 0, however the
-/// program ended.
-/// Call it from a process with no other threads and no children.
+/// Returns 127 if the program is not found and 126 if it or the socket cannot be used, with a message on stderr;
+/// otherwise 0, however the program ended. It must be called from a process without other threads and children.
 pub fn run(orders: HostOrders) -> ExitCode {
     match prepare(orders) {
         Ok((runtime, host, listener)) => {
@@ -108,7 +108,7 @@ pub fn run(orders: HostOrders) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(NotSpawned(code, why)) => {
-            // The reader may be gone.
+            // The reader may have ended.
             let _ = writeln!(io::stderr(), "plexus term-hold: {why}");
             ExitCode::from(code)
         }
@@ -119,7 +119,7 @@ fn prepare(
     orders: HostOrders,
 ) -> Result<(tokio::runtime::Runtime, Host, std::os::unix::net::UnixListener), NotSpawned> {
     let failed = |what: &str, why: &dyn std::fmt::Display| NotSpawned(126, format!("{what}: {why}"));
-    // A group leader (started from a shell, say) cannot start a session, but has a group of its own already.
+    // A group leader (for example started from a shell) cannot start a session, but has a group of its own already.
     if rustix::process::getpgrp() != rustix::process::getpid() {
         rustix::process::setsid().map_err(|why| failed("no session of its own", &why))?;
     }
@@ -156,20 +156,20 @@ fn prepare(
     Ok((runtime, host, listener))
 }
 
-/// The reports of connections.
+/// The events of connections.
 #[derive(Debug)]
 enum Event {
-    /// A connection said hello.
+    /// A connection sent its hello.
     Joined(Hello, Connection),
     /// An attachment sent a message.
     Message(u64, ToHost),
-    /// An attachment has taken what it got before it fell behind.
+    /// An attachment has received the messages from before it fell behind.
     Caught(u64),
     /// A connection ended.
     Gone(u64),
 }
 
-/// One attachment.
+/// An attachment.
 struct Attached {
     role: AttachmentRole,
     /// The size of its window.
@@ -187,35 +187,35 @@ struct Host {
     pty: Pty,
     attached: BTreeMap<u64, Attached>,
     next_id: u64,
-    /// The attachments that wanted to be the owner, in this order. The last one that is still attached is.
+    /// The attachments that claimed to be the owner, in this order. The last one that is still attached is the owner.
     claims: Vec<u64>,
-    /// Output waits for the terminal that started the program until then.
+    /// The time until which output waits for the terminal that started the program.
     first_until: Option<Instant>,
     /// The time when the size was set last.
     resized_at: Instant,
     /// The time when the program wrote last.
     last_output: Instant,
-    /// The typing of people.
+    /// The typing of users.
     typing: Typing,
-    /// Keys that wait until the screen shows what they are for.
+    /// Keys that wait until the screen shows the dialog or line for them.
     pending_keys: Vec<PendingKeys>,
-    /// The dialog that they answered, until it is gone from the screen.
+    /// The dialog that they answered, until it disappears from the screen.
     answered_dialog: Option<AnsweredDialog>,
-    /// The output is read to its end, or not any more; from now on only attachments count.
+    /// `true` once the output is read to its end, or not read any more; from then on only attachments count.
     over: bool,
-    /// `true` if the pseudo-terminal gave an end of its output.
+    /// `true` if the output of the pseudo-terminal ended.
     output_ended: bool,
-    /// Until when output is still read after the program's end.
+    /// The time until which output is still read after the program's end.
     linger_until: Option<Instant>,
     /// The time when the program is killed.
     kill_at: Option<Instant>,
     /// The time when the holder ends.
     end_at: Option<Instant>,
-    /// `true` if anybody was told of the end.
+    /// `true` if any attachment was informed of the end.
     told: bool,
     events: mpsc::Sender<Event>,
     event_queue: mpsc::Receiver<Event>,
-    /// Something was taken by an attachment.
+    /// Notified when an attachment has received a message.
     room: Arc<Notify>,
 }
 
@@ -248,13 +248,13 @@ impl Host {
         }
     }
 
-    /// Serves to the end.
+    /// Serves until the end.
     async fn serve(mut self, listener: std::os::unix::net::UnixListener) {
         let listener = tokio::net::UnixListener::from_std(listener);
         let (Ok(listener), Ok(mut term), Ok(mut hangup)) =
             (listener, signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         else {
-            // Nobody can attach: as a terminal that breaks.
+            // No client can attach: the program ends as with a broken terminal.
             self.pty.signal(Signal::HUP);
             return drop(std::fs::remove_file(&self.socket));
         };
@@ -292,7 +292,7 @@ impl Host {
             }
             let now = Instant::now();
             if !reads && !self.output_ended {
-                // What is not read yet is not over.
+                // Unread output is still handled.
                 self.linger_until = self.linger_until.map(|_| now + LINGER);
             }
             if now >= next_socket_check {
@@ -308,13 +308,13 @@ impl Host {
         let _ = std::fs::remove_file(&self.socket);
     }
 
-    /// Returns whether nothing is left to do.
+    /// Returns whether there is no work left.
     fn is_done(&self) -> bool {
         let ended = self.end_at.is_some_and(|end| Instant::now() >= end);
         self.over && (ended || self.told && self.attached.is_empty()) || ended && self.attached.is_empty()
     }
 
-    /// Does what is due by now.
+    /// Does the work that is due now.
     fn due(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         if is_due(self.first_until) {
@@ -335,7 +335,7 @@ impl Host {
         }
     }
 
-    /// Types keys whose moment has come, and tells those who wait what became of theirs.
+    /// Types keys whose moment has come, and reports the outcome to the attachments.
     fn type_if(&mut self, now: Instant) {
         let Self { pending_keys, answered_dialog, model, pty, typing, attached, .. } = self;
         answered_dialog.take_if(|dialog| !dialog.look(model, typing, now));
@@ -358,7 +358,7 @@ impl Host {
         });
     }
 
-    /// All output was read: everybody is told of the end.
+    /// Informs all attachments of the end, once all output was read.
     fn finish(&mut self) {
         (self.over, self.linger_until, self.kill_at) = (true, None, None);
         let ids: Vec<u64> = self.attached.keys().copied().collect();
@@ -366,7 +366,7 @@ impl Host {
         self.end_at = Some(Instant::now() + if self.attached.is_empty() { KEPT } else { LEAVE_WAIT });
     }
 
-    /// Tells an attachment of the end. One that is behind is told after its snapshot.
+    /// Informs an attachment of the end. One that is behind is informed after its snapshot.
     fn tell_end(&mut self, id: u64) {
         let (Some(attached), Some(exited)) = (self.attached.get(&id), self.info.exited) else { return };
         if attached.outgoing.push(&FromHost::Exited(exited)) {
@@ -387,13 +387,13 @@ impl Host {
         self.claims.iter().rev().copied().find(|id| self.attached.contains_key(id))
     }
 
-    /// The owner, if it is a terminal that gets the output as it comes.
+    /// Returns the owner, if it is a terminal that gets the unfiltered output.
     fn raw_owner(&self) -> Option<&Attached> {
         let owner = self.attached.get(&self.owner()?)?;
         (owner.role == AttachmentRole::Terminal).then_some(owner)
     }
 
-    /// Until when the program waits for the owner's terminal.
+    /// Returns the time until which the program waits for the owner's terminal.
     fn owner_holds(&self, now: Instant) -> Option<Instant> {
         let owner = self.raw_owner()?;
         let (bytes, progress) = owner.outgoing.waiting();
@@ -408,7 +408,7 @@ impl Host {
         Some(until)
     }
 
-    /// Output of the program, and what else of it has come.
+    /// Handles output of the program, with all further output that is available.
     fn output(&mut self, first: Bytes) {
         let output = match self.pty.output.try_recv() {
             Err(_) => first,
@@ -427,7 +427,7 @@ impl Host {
             self.linger_until = Some(Instant::now() + LINGER);
         }
         self.last_output = Instant::now();
-        // The owner's terminal first: nothing it gets waits for the model.
+        // The owner's terminal is first: its output does not wait for the model.
         let answered = self.raw_owner().is_some_and(|owner| owner.outgoing.push(&FromHost::Output(output.clone())));
         let fed = self.model.feed(&output);
         if !answered {
@@ -489,7 +489,7 @@ impl Host {
             }
             ToHost::Refresh => attached.outgoing.fall_behind(),
             ToHost::TypeIf(wanted) if attached.role == AttachmentRole::TypeIf => {
-                // One at a time: whoever asks anew has given up what was asked before.
+                // Each attachment has one at a time: a new request replaces an earlier one.
                 self.pending_keys.retain(|pending| pending.attachment != id);
                 self.pending_keys.push(PendingKeys::new(id, wanted, Instant::now()));
             }
@@ -529,7 +529,7 @@ impl Host {
             AttachmentRole::Watch | AttachmentRole::Type | AttachmentRole::TypeIf => {}
         }
         if hello.first && self.first_until.take().is_some() {
-            // Its screen is the model's: the output follows from the first byte on.
+            // The screen of the window is that of the model: the output follows from the first byte.
             let standing = AttachmentStanding { size: self.model.size(), owner: true, raw: true };
             attached.outgoing.push(&FromHost::Standing(standing));
             attached.standing = Some(standing);
@@ -549,7 +549,7 @@ impl Host {
         changes.then(|| self.resized_at + RESIZE_INTERVAL)
     }
 
-    /// Brings size and attachments in line with who is the owner.
+    /// Updates the size and the attachments for the current owner.
     fn settle(&mut self) {
         let now = Instant::now();
         if self.resize_due().is_some_and(|at| now >= at)
@@ -589,12 +589,12 @@ impl Host {
 }
 
 impl AttachmentRole {
-    /// Returns whether it gets the screen.
+    /// Returns whether the role gets the screen.
     fn sees(self) -> bool {
         matches!(self, Self::Watch | Self::Type | Self::Terminal)
     }
 
-    /// Returns whether it may type.
+    /// Returns whether the role may type.
     fn types(self) -> bool {
         matches!(self, Self::Type | Self::Terminal)
     }

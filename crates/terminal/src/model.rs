@@ -1,7 +1,7 @@
-//! The screen of a program: for whoever joins later. Pure.
+//! The screen of a program, for attachments that join later. Pure.
 //!
-//! It is fed text and whole sequences only ([`segment`](crate::segment)), so that a snapshot of it, and then whatever comes, is the same
-//! as everything from the beginning.
+//! The model gets only text and complete sequences ([`segment`](crate::segment)), so that a snapshot of it, followed by
+//! later output, has the same effect as all output from the beginning.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
@@ -16,18 +16,18 @@ use crate::modes::Modes;
 use crate::segment::{Piece, Segmenter, incomplete};
 use crate::sequence::Sequence;
 
-/// Lines that scrolled off the main screen and are kept; older ones are forgotten.
+/// Maximum number of stored lines that scrolled off the main screen; above it the oldest are removed.
 pub const HISTORY_LINES: usize = 500;
 
-/// Most lines and columns of a terminal; a larger window is used in part.
+/// Maximum number of lines of a terminal; a larger window is used in part.
 pub const LINES_MAX: u16 = 300;
-/// The same for columns.
+/// Maximum number of columns of a terminal; a larger window is used in part.
 pub const COLUMNS_MAX: u16 = 600;
 
-/// Longest snapshot with history, in bytes; beyond it the history is left out.
+/// Maximum length of a snapshot with history, in bytes; above it the history is left out.
 const SNAPSHOT_MAX: usize = 8 << 20;
 
-/// The control character that makes a terminal say who it is.
+/// The control character that makes a terminal identify itself.
 const ENQ: u8 = 0x05;
 
 /// The bytes of U+0080 to U+009F in UTF-8: control characters that some terminals read as ESC and a letter.
@@ -37,9 +37,9 @@ const C1_SECOND: RangeInclusive<u8> = 0x80..=0x9f;
 /// The size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalSize {
-    /// Lines.
+    /// The number of lines.
     pub rows: u16,
-    /// Columns.
+    /// The number of columns.
     pub cols: u16,
 }
 
@@ -54,14 +54,14 @@ impl TerminalSize {
     }
 }
 
-/// The result of output.
+/// The result of feeding output to a model.
 #[derive(Debug, Default)]
 pub struct Fed {
     /// The output for viewers.
     pub viewers: Vec<u8>,
     /// Questions of the program to its terminal.
     pub queries: Vec<Query>,
-    /// The screen could not be followed and begins anew: viewers need a snapshot.
+    /// `true` if the screen could not be followed and is empty again: viewers need a snapshot.
     pub lost: bool,
 }
 
@@ -74,28 +74,28 @@ pub struct Model {
 }
 
 impl Model {
-    /// An empty screen that keeps so many lines that scroll off.
+    /// Makes an empty screen that stores this number of lines that scroll off.
     pub fn new(size: TerminalSize, history: usize) -> Self {
         Self { parser: parser(size, history), segments: Segmenter::default(), modes: Modes::default(), history }
     }
 
-    /// The screen.
+    /// Returns the screen.
     pub fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
     }
 
-    /// The modes that are set.
+    /// Returns the modes that are set.
     pub fn modes(&self) -> &Modes {
         &self.modes
     }
 
-    /// The size.
+    /// Returns the size.
     pub fn size(&self) -> TerminalSize {
         let (rows, cols) = self.screen().size();
         TerminalSize { rows: rows.get(), cols: cols.get() }
     }
 
-    /// Changes the size, as terminals do: lines at the bottom go first, then the cursor's line stays.
+    /// Changes the size, as terminals do: lines at the bottom are removed first, then the cursor's line stays.
     pub fn set_size(&mut self, size: TerminalSize) {
         let (rows, cols) = nonzero(size);
         if catch_unwind(AssertUnwindSafe(|| self.parser.set_size(rows, cols))).is_err() {
@@ -103,7 +103,7 @@ impl Model {
         }
     }
 
-    /// Takes the next output.
+    /// Adds the next output.
     pub fn feed(&mut self, bytes: &[u8]) -> Fed {
         let mut fed = Fed::default();
         let Self { parser, segments, modes, history } = self;
@@ -126,7 +126,7 @@ impl Model {
         self.segments.tail()
     }
 
-    /// The answer to a question of the program, for want of a terminal.
+    /// Returns the answer to a question of the program, for a program without an owner's terminal.
     pub fn answer(&self, query: Query) -> String {
         let (row, column) = self.screen().cursor_position();
         query.answer((row.saturating_add(1), column.saturating_add(1).min(self.size().cols)))
@@ -143,7 +143,7 @@ impl Model {
         drawn.unwrap_or_default().into_bytes()
     }
 
-    /// The lines that scrolled off, and what scrolls them off again.
+    /// Returns the lines that scrolled off, and output that scrolls them off again.
     fn history_lines(&self) -> String {
         let mut out = String::new();
         let mut probe = self.probe(b"");
@@ -165,7 +165,7 @@ impl Model {
             for (row, line) in (0..rows).zip(screen.rows_formatted(0, cols)).take(here) {
                 out.push_str("\x1b[0m");
                 out.push_str(&line);
-                // A line that goes on in the next one is not ended, so that terminals can break it anew.
+                // A line that continues in the next one is not ended, so that terminals can wrap it again.
                 goes_on = screen.row_wrapped(row);
                 if !goes_on {
                     out.push_str("\r\n");
@@ -186,7 +186,7 @@ impl Model {
             let main = self.probe(b"\x1b[?47l");
             self.draw_grid(&main, &mut out);
             self.modes.write_keyboard(false, &mut out);
-            // It saves the main screen's cursor, which stands where it stood when the program did this.
+            // The sequence saves the main screen's cursor, at the position that it had when the program sent it.
             out.push_str("\x1b[?1049h");
             self.draw_grid(&self.probe(b""), &mut out);
             self.modes.write_keyboard(true, &mut out);
@@ -198,17 +198,17 @@ impl Model {
         out
     }
 
-    /// A copy of the screen after these bytes: it shows what the screen itself does not say.
+    /// Returns a copy of the screen after these bytes, which shows state that the screen itself does not expose.
     fn probe(&self, bytes: &[u8]) -> vt100::Parser {
         probe(self.screen(), bytes)
     }
 
-    /// Draws what stands on the screen that `shown` shows, with its saved cursor, scroll region and origin.
+    /// Draws the content of `shown`, with its saved cursor, scroll region and origin.
     fn draw_grid(&self, shown: &vt100::Parser, out: &mut String) {
         let screen = shown.screen();
         // While it is drawn there is no region and no origin.
         out.push_str("\x1b[?6l\x1b[r");
-        // The saved cursor first: what puts it beyond the last column is a character, which is then erased.
+        // The saved cursor is first: it gets beyond the last column by a character, which is then erased.
         let saved = probe(screen, b"\x1b8");
         let ((row, column), columns) = (saved.screen().cursor_position(), screen.size().1.get());
         if has_origin(saved.screen()) {
@@ -244,7 +244,7 @@ fn parser(size: TerminalSize, history: usize) -> vt100::Parser {
     vt100::Parser::new(rows, cols, history)
 }
 
-/// A copy of a screen after these bytes.
+/// Returns a copy of a screen after these bytes.
 fn probe(screen: &vt100::Screen, bytes: &[u8]) -> vt100::Parser {
     let (rows, cols) = screen.size();
     let mut probe = vt100::Parser::new(rows, cols, 0);
@@ -253,7 +253,7 @@ fn probe(screen: &vt100::Screen, bytes: &[u8]) -> vt100::Parser {
     probe
 }
 
-/// The first and the last line of the scroll region.
+/// Returns the first and the last line of the scroll region.
 fn region(screen: &vt100::Screen) -> (u16, u16) {
     let mut probe = probe(screen, b"\x1b[?6h");
     let top = probe.screen().cursor_position().0;
@@ -261,13 +261,13 @@ fn region(screen: &vt100::Screen) -> (u16, u16) {
     (top, probe.screen().cursor_position().0)
 }
 
-/// Returns whether lines are counted from the region's first.
+/// Returns whether lines are counted from the first line of the region.
 fn has_origin(screen: &vt100::Screen) -> bool {
     probe(screen, b"\x1b[2;3r\x1b[H").screen().cursor_position().0 == 1
 }
 
 fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &mut Fed) {
-    // A character that a sequence broke off: were the sequence left out, what follows it would complete the character.
+    // A character that a sequence interrupted: without the sequence, later bytes would complete the character.
     let broken_off = incomplete(text);
     let mended;
     let text = if broken_off > 0 {
@@ -285,7 +285,7 @@ fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &m
         text.iter().filter(|byte| matches!(byte, 0x0e | 0x0f)).for_each(|byte| modes.shift(*byte == 0x0e));
         return process_lines(parser, text);
     }
-    // The screen knows no sets of characters: their lines are drawn by the characters of Unicode.
+    // The screen has no character sets: line drawing characters are replaced by those of Unicode.
     let mut translated = Vec::with_capacity(text.len());
     for byte in text.iter().copied() {
         match byte {
@@ -300,8 +300,9 @@ fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &m
     process_lines(parser, &translated);
 }
 
-/// Appends what viewers get of a text: not ENQ, which terminals answer, nor U+0080 to U+009F, by which some terminals begin a sequence.
-/// NUL stands in their place, which terminals ignore: were they left out, what stands around them could become one character.
+/// Appends the part of a text that viewers get: without ENQ, which terminals answer, and without U+0080 to U+009F, by
+/// which some terminals begin a sequence. They are replaced by NUL, which terminals ignore: without it, the surrounding
+/// bytes could become one character.
 fn write_for_viewers(text: &[u8], out: &mut Vec<u8>) {
     out.reserve(text.len());
     let mut bytes = text.iter().copied().peekable();
@@ -324,7 +325,7 @@ fn process_lines(parser: &mut vt100::Parser, text: &[u8]) {
     }
 }
 
-/// The characters of the set for drawing lines, from 0x60 to 0x7e.
+/// The character set for line drawing, from 0x60 to 0x7e.
 const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
 
 fn feed_sequence(parser: &mut vt100::Parser, modes: &mut Modes, bytes: &[u8], fed: &mut Fed) {
@@ -342,15 +343,15 @@ fn feed_sequence(parser: &mut vt100::Parser, modes: &mut Modes, bytes: &[u8], fe
                 switch(parser, *mode, *last == b'h');
             }
         }
-        // The parser keeps what it cannot use; a string may be long.
+        // The parser stores what it cannot use; a string may be long.
         Sequence::Osc { .. } | Sequence::String => {}
         _ => parser.process(bytes),
     }
     take_cursor_back(parser);
 }
 
-/// Takes the cursor back from beyond the last column, where only a character can have put it, if that character is not there any more. As
-/// in terminals, where what erases or moves cells, and a line feed, does this.
+/// Moves the cursor back from beyond the last column, where only a character can have put it, if that character no
+/// longer exists. In terminals, operations that erase or move cells, and a line feed, do this.
 fn take_cursor_back(parser: &mut vt100::Parser) {
     let screen = parser.screen();
     let ((row, column), columns) = (screen.cursor_position(), screen.size().1.get());
@@ -361,8 +362,9 @@ fn take_cursor_back(parser: &mut vt100::Parser) {
     }
 }
 
-/// Sets or resets a private mode. All ways to the alternate screen are the one that saves the cursor and begins with an empty screen:
-/// terminals of today keep nothing of it once it is left, and programs that use an older way save the cursor themselves.
+/// Sets or resets a private mode. All forms of the alternate screen are treated as the one that saves the cursor and
+/// begins with an empty screen: current terminals discard its content when it is left, and programs that use an older
+/// form save the cursor themselves.
 fn switch(parser: &mut vt100::Parser, mode: u16, on: bool) {
     let changes = parser.screen().alternate_screen() != on;
     let sequence = match (mode, on) {

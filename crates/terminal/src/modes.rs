@@ -1,4 +1,4 @@
-//! The modes that a program has set on its terminal: to set them on a terminal that joins, and to undo them on one that leaves. Pure.
+//! The modes that a program has set on its terminal, which are set on a terminal that joins, and reset on one that leaves. Pure.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use crate::filter::is_mode_shown;
 use crate::segment::{Piece, Segmenter};
 use crate::sequence::Sequence;
 
-/// Modes of a program that are remembered; further ones are not.
+/// Maximum number of stored modes of a program; further ones are ignored.
 const MODES_MAX: usize = 64;
 
-/// Depth of the stack of keyboard modes that is remembered, as terminals have it.
+/// Maximum depth of the stored stack of keyboard modes, as in terminals.
 const KEYBOARD_MAX: usize = 16;
 
-/// Longest title, in characters; the rest is left out.
+/// Maximum length of a title, in characters; the rest is left out.
 pub const TITLE_MAX: usize = 200;
 
-/// Modes of the screen itself (132 columns, origin, the cursor, the alternate screen, synchronized drawing), which a snapshot sets
-/// otherwise.
+/// Modes of the screen itself (132 columns, origin, the cursor, the alternate screen, synchronized drawing), which a
+/// snapshot sets in another way.
 const SCREEN: [u16; 8] = [3, 6, 25, 47, 1047, 1048, 1049, 2026];
 
-/// Modes of which one is set at a time: what the mouse reports, and how.
+/// Modes of which only one is set at a time: the events that the mouse reports, and their form.
 const EXCLUSIVE: [&[u16]; 2] = [&[9, 1000, 1001, 1002, 1003], &[1005, 1006, 1015, 1016]];
 
 /// Modes that a terminal has set from the beginning: wrapping, and repeated keys.
@@ -41,7 +41,7 @@ pub struct Modes {
     cursor_style: Option<u16>,
     alternate: bool,
     cursor_hidden: bool,
-    /// `true` if a scroll region was set, colours were changed, a link is open, drawing is held back, or attributes were set.
+    /// `true` if a scroll region was set, colors were changed, a link is open, drawing is held back, or attributes were set.
     region: bool,
     colours: bool,
     link: bool,
@@ -51,7 +51,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// The title, safe to print.
+    /// Returns the title, which is safe to print.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -61,22 +61,22 @@ impl Modes {
         self.alternate
     }
 
-    /// Returns whether the characters in use are those for drawing lines.
+    /// Returns whether the characters in use are those for line drawing.
     pub(crate) fn draws_lines(&self) -> bool {
         self.charsets[usize::from(self.shifted)] == b'0'
     }
 
-    /// Returns whether any set of characters in use or waiting is the one for drawing lines.
+    /// Returns whether a character set in use, or one that can be shifted to, is the one for line drawing.
     pub(crate) fn has_line_set(&self) -> bool {
         self.charsets.contains(&b'0')
     }
 
-    /// SO or SI.
+    /// Handles SO or SI.
     pub(crate) fn shift(&mut self, shifted: bool) {
         self.shifted = shifted;
     }
 
-    /// Takes a sequence.
+    /// Handles a sequence.
     pub(crate) fn track(&mut self, sequence: &Sequence<'_>) {
         match sequence {
             Sequence::Csi { private, parameters, intermediate, last } => {
@@ -155,8 +155,8 @@ impl Modes {
         }
     }
 
-    /// Writes what sets the modes on a terminal that has none set, without those that viewers do not get; of the alternate screen only what
-    /// it has of its own.
+    /// Writes the sequences that set the modes on a terminal without modes, except those that viewers do not get; of
+    /// the alternate screen only its own modes.
     pub(crate) fn write_shared(&self, out: &mut String) {
         for (mode, on) in self.private.iter().filter(|(mode, _)| is_mode_shown(*mode)) {
             let _ = write!(out, "\x1b[?{mode}{}", if *on { 'h' } else { 'l' });
@@ -175,7 +175,7 @@ impl Modes {
         }
     }
 
-    /// Writes the sets of characters. Last, since what is drawn after them would be drawn by them.
+    /// Writes the character sets. They are last, since they would apply to later characters.
     pub(crate) fn write_charsets(&self, out: &mut String) {
         for (set, designated) in [('(', self.charsets[0]), (')', self.charsets[1])] {
             if designated != 0 {
@@ -187,14 +187,14 @@ impl Modes {
         }
     }
 
-    /// Writes the keyboard modes of the main or the alternate screen, which is in use.
+    /// Writes the keyboard modes of the main or the alternate screen, whichever is in use.
     pub(crate) fn write_keyboard(&self, alternate: bool, out: &mut String) {
         for flags in &self.keyboard[usize::from(alternate)] {
             let _ = write!(out, "\x1b[>{flags}u");
         }
     }
 
-    /// Returns the output that resets every mode, so that a terminal is as it was before the program. Empty if nothing is set.
+    /// Returns the output that resets every mode, so that a terminal is as it was before the program. It is empty if no mode is set.
     pub fn undo(&self) -> String {
         let mut out = String::new();
         if self.synchronized {
@@ -244,7 +244,7 @@ pub struct ModeTracker {
 }
 
 impl ModeTracker {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let modes = &mut self.modes;
         self.segments.push(bytes, |piece| match piece {
@@ -257,7 +257,7 @@ impl ModeTracker {
         });
     }
 
-    /// Returns whether a sequence is not whole yet: what is written to the terminal now would be taken for its rest.
+    /// Returns whether a sequence is incomplete: output written to the terminal now would be taken for its rest.
     pub fn in_sequence(&self) -> bool {
         !self.segments.tail().is_empty()
     }

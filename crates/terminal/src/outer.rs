@@ -1,4 +1,4 @@
-//! The person's own terminal: raw mode, size, and where its cursor stands. It is restored however this ends.
+//! The user's own terminal: raw mode, size, and cursor position. It is restored when the value is dropped.
 
 use std::io::{self, Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use crate::model::TerminalSize;
 
-/// Time that a terminal may take to say where its cursor stands.
+/// Time that a terminal may take to report its cursor position.
 const CURSOR_WAIT: Duration = Duration::from_secs(1);
 
-/// Most that may be typed meanwhile, in bytes; the question is then given up.
+/// Maximum number of bytes typed meanwhile; above it the question is abandoned.
 const TYPED_MAX: usize = 4096;
 
 /// The terminal of stdin and stdout in raw mode, until it is dropped.
@@ -28,16 +28,16 @@ impl RawTerminal {
         Ok(this)
     }
 
-    /// Puts it into raw mode again, after somebody else has changed it.
+    /// Puts the terminal into raw mode again, after another process has changed it.
     pub(crate) fn again(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
         Ok(tcsetattr(io::stdin(), OptionalActions::Now, &raw)?)
     }
 
-    /// As it was.
+    /// Restores the earlier mode.
     pub(crate) fn restore(&self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that no longer exists needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
@@ -48,13 +48,13 @@ impl Drop for RawTerminal {
     }
 }
 
-/// The terminal's size.
+/// Returns the terminal's size.
 pub(crate) fn size() -> Option<TerminalSize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     TerminalSize { rows: size.ws_row, cols: size.ws_col }.within_limits()
 }
 
-/// Asks the terminal where its cursor stands (line and column, from 1). What else came meanwhile is left in `typed`.
+/// Asks the terminal for its cursor position (line and column, from 1). Other input from that time is left in `typed`.
 pub(crate) fn cursor(typed: &mut Vec<u8>) -> io::Result<Option<(u16, u16)>> {
     io::stdout().write_all(b"\x1b[6n")?;
     io::stdout().flush()?;
@@ -75,7 +75,7 @@ pub(crate) fn cursor(typed: &mut Vec<u8>) -> io::Result<Option<(u16, u16)>> {
         if ready == 0 {
             return Ok(None);
         }
-        // Not through Rust's buffer, which the next reader would not see.
+        // The read bypasses Rust's buffer, which the next reader would not see.
         let read = rustix::io::read(&stdin, &mut buffer)?;
         if read == 0 {
             return Ok(None);
@@ -88,7 +88,7 @@ pub(crate) fn cursor(typed: &mut Vec<u8>) -> io::Result<Option<(u16, u16)>> {
     }
 }
 
-/// A report of the cursor's position: where it stands in these bytes, and what it says.
+/// Finds a report of the cursor's position: its range in these bytes, and the position.
 fn report(bytes: &[u8]) -> Option<(usize, usize, (u16, u16))> {
     let starts = bytes.windows(2).enumerate().filter(|(_, pair)| *pair == b"\x1b[").map(|(at, _)| at);
     starts.into_iter().find_map(|from| {
@@ -99,7 +99,7 @@ fn report(bytes: &[u8]) -> Option<(usize, usize, (u16, u16))> {
     })
 }
 
-/// Reads what is typed, not through Rust's buffer.
+/// Reads typed input without Rust's buffer.
 pub(crate) fn read(buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(io::stdin(), buffer)?)
 }

@@ -1,15 +1,15 @@
-//! The check that a screen still shows what an answer is for. Pure.
+//! The check that a screen still shows the dialog or line for an answer. Pure.
 //!
-//! A screen is read as *sections*: what stands between two lines that are edges of boxes. White space and box drawing is left out of them,
-//! so that it does not matter where lines are broken. What is looked for has to be the last thing on the screen: text that an agent wrote
-//! above its dialog can look like one.
+//! A screen is read as *sections*: the text between two lines that are edges of boxes, without white space and box
+//! drawing, so that line breaks do not matter. The expected sections have to be the last ones on the screen: text that
+//! an agent wrote above its dialog can look like one.
 
 use serde::{Deserialize, Serialize};
 
-/// The conditions of a section of a screen: all that are given hold. Written without white space and box drawing.
+/// The conditions of a section of a screen, all of which have to hold. They are written without white space and box drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenSection {
-    /// All of it.
+    /// The whole text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is: Option<String>,
     /// The beginning.
@@ -18,7 +18,7 @@ pub struct ScreenSection {
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
-    /// A part of it.
+    /// A part of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
 }
@@ -41,7 +41,7 @@ fn is_edge(line: &str) -> bool {
     line.matches('─').nth(1).is_some() && line.chars().all(|c| c.is_whitespace() || draws_boxes(c))
 }
 
-/// The sections of a screen, from its lines.
+/// Returns the sections of a screen, from its lines.
 pub fn sections<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in lines {
@@ -54,7 +54,7 @@ pub fn sections<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// Returns whether a screen ends with these sections. It never does with none.
+/// Returns whether a screen ends with these sections; `false` if there are none.
 pub fn ends_with(screen: &[String], wanted: &[ScreenSection]) -> bool {
     let Some(first) = screen.len().checked_sub(wanted.len()) else { return false };
     !wanted.is_empty() && screen[first..].iter().zip(wanted).all(|(section, wanted)| wanted.is_met(section))

@@ -1,21 +1,21 @@
-//! Cuts a program's output where a terminal is at rest: into text and whole escape sequences. The states are those of the parser of
-//! `vt100`. Pure.
+//! Cuts a program's output into text and complete escape sequences, at points where a terminal's parser is idle. The
+//! states are those of the parser of `vt100`. Pure.
 
-/// Longest control sequence, in bytes; a longer one is left out.
+/// Maximum length of a control sequence, in bytes; a longer one is left out.
 const SEQUENCE_MAX: usize = 4 * 1024;
 
-/// Longest control string (a title, a link, an image), in bytes; a longer one is left out of what is kept and of what viewers get. The
-/// owner's terminal gets it as it is.
+/// Maximum length of a control string (a title, a link, an image), in bytes; a longer one is left out of the stored
+/// state and of the output for viewers. The owner's terminal gets it unchanged.
 pub const STRING_MAX: usize = 256 * 1024;
 
 const ESC: u8 = 0x1b;
 
-/// A piece of output after which a terminal is at rest.
+/// A piece of output after which a terminal's parser is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Characters and single control characters, no ESC.
     Text(&'a [u8]),
-    /// One escape sequence, its ESC and its end included. One that was broken off by another has no end.
+    /// One escape sequence, including its ESC and its end. One that was interrupted by another has no end.
     Sequence(&'a [u8]),
 }
 
@@ -28,22 +28,22 @@ enum State {
     Csi,
     /// A control string, of the kind that this letter begins.
     String(u8),
-    /// ESC in such a string: its end, or the beginning of the next sequence.
+    /// An ESC in such a string: its end, or the beginning of the next sequence.
     StringEscape(u8),
 }
 
-/// Cuts a stream of output, however it is split.
+/// Cuts a stream of output, independent of the borders of its parts.
 #[derive(Clone, Debug, Default)]
 pub struct Segmenter {
     state: State,
     /// The part of a piece that is not complete yet.
     held: Vec<u8>,
-    /// `true` if the piece is too long, and only its end is looked for.
+    /// `true` if the piece is too long, and only its end is searched.
     skipping: bool,
 }
 
 impl Segmenter {
-    /// Takes the next bytes; `each` gets every piece that is whole.
+    /// Adds the next bytes; `each` is called with every complete piece.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
         let mut at = 0;
         while at < bytes.len() {
@@ -53,7 +53,7 @@ impl Segmenter {
             } else if self.held.is_empty() {
                 let end = memchr::memchr(ESC, &bytes[at..]).map_or(bytes.len(), |esc| at + esc);
                 let text = &bytes[at..end];
-                // Only at the end of what has come may a character wait for its remaining bytes.
+                // Only at the end of the bytes may a character wait for its remaining bytes.
                 let whole = if end == bytes.len() { text.len() - incomplete(text) } else { text.len() };
                 if whole > 0 {
                     each(Piece::Text(&text[..whole]));
@@ -70,17 +70,17 @@ impl Segmenter {
         }
     }
 
-    /// The bytes that a terminal must get, after a snapshot of everything before them, for what comes next to be read as it was meant.
+    /// Returns the bytes that a terminal must get, after a snapshot of everything before them, so that it parses later output correctly.
     pub fn tail(&self) -> Vec<u8> {
         match self.state {
-            // The rest of a string whose beginning is not kept: as one that terminals ignore.
+            // The rest of a string whose beginning is not stored becomes a string that terminals ignore.
             State::String(_) if self.skipping => b"\x1b_".to_vec(),
             State::StringEscape(_) if self.skipping => vec![ESC],
             _ => self.held.clone(),
         }
     }
 
-    /// A byte after an incomplete character; returns whether it was taken (0 or 1).
+    /// Handles a byte after an incomplete character; returns the number of bytes that were consumed (0 or 1).
     fn character(&mut self, byte: u8, each: &mut impl FnMut(Piece<'_>)) -> usize {
         self.held.push(byte);
         match std::str::from_utf8(&self.held) {
@@ -91,7 +91,7 @@ impl Segmenter {
             }
             Err(why) if why.error_len().is_none() => 1,
             Err(_) => {
-                // It breaks the character off, and is read anew.
+                // The byte interrupts the character, and is parsed again.
                 self.held.pop();
                 each(Piece::Text(&self.held));
                 self.held.clear();
@@ -100,7 +100,7 @@ impl Segmenter {
         }
     }
 
-    /// ESC has come.
+    /// Begins a sequence after ESC.
     fn begin(&mut self) {
         self.held.clear();
         self.held.push(ESC);
@@ -120,7 +120,7 @@ impl Segmenter {
         self.held.push(byte);
     }
 
-    /// The sequence is whole.
+    /// Ends a complete sequence.
     fn end(&mut self, each: &mut impl FnMut(Piece<'_>)) {
         if !self.skipping {
             each(Piece::Sequence(&self.held));
@@ -130,7 +130,7 @@ impl Segmenter {
         self.state = State::Ground;
     }
 
-    /// A byte within a sequence.
+    /// Handles a byte within a sequence.
     fn step(&mut self, byte: u8, each: &mut impl FnMut(Piece<'_>)) {
         match (self.state, byte) {
             (State::StringEscape(_), b'\\') => {
@@ -151,13 +151,13 @@ impl Segmenter {
                 self.state = State::StringEscape(kind);
             }
             (_, ESC) => {
-                // Broken off: what it executed so far counts.
+                // The sequence was interrupted: the part executed so far counts.
                 if !self.skipping {
                     each(Piece::Sequence(&self.held));
                 }
                 self.begin();
             }
-            // CAN and SUB end everything.
+            // CAN and SUB end every sequence.
             (_, 0x18 | 0x1a) | (State::String(b']'), 0x07) | (State::String(b'P'), 0x9c) => {
                 self.hold(byte, STRING_MAX + 1);
                 self.end(each);
@@ -167,7 +167,7 @@ impl Segmenter {
         }
     }
 
-    /// A byte within a sequence that is no string.
+    /// Handles a byte within a sequence that is not a string.
     fn step_control(&mut self, byte: u8, each: &mut impl FnMut(Piece<'_>)) {
         self.hold(byte, SEQUENCE_MAX);
         match (self.state, byte) {

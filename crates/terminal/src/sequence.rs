@@ -1,44 +1,44 @@
-//! The meaning of a whole escape sequence. Pure.
+//! The meaning of a complete escape sequence. Pure.
 
-/// Parameters of a control sequence that are read; further ones have no meaning here.
+/// Maximum number of parameters of a control sequence that are read; further ones have no meaning here.
 pub(crate) const PARAMETERS_MAX: usize = 16;
 
 /// An escape sequence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sequence<'a> {
-    /// `ESC [`: a control sequence.
+    /// A control sequence: `ESC [`.
     Csi {
-        /// `?`, `>`, `=` or `<` before the parameters.
+        /// The `?`, `>`, `=` or `<` before the parameters.
         private: Option<u8>,
-        /// The parameters; of one with parts, the first.
+        /// The parameters; of a parameter with parts, only the first part.
         parameters: Vec<u16>,
-        /// The byte between parameters and end.
+        /// The byte between the parameters and the final byte.
         intermediate: Option<u8>,
-        /// The end.
+        /// The final byte.
         last: u8,
     },
-    /// ESC and one letter, with what stands between.
+    /// An escape sequence of ESC and one letter, with an optional byte in between.
     Escape {
         /// The byte in between.
         intermediate: Option<u8>,
-        /// The end.
+        /// The final byte.
         last: u8,
     },
-    /// `ESC ]`: a command with its text, both without the terminator.
+    /// A command with its text: `ESC ]`, without the terminator.
     Osc {
         /// The number; `None` if it has none.
         code: Option<u32>,
-        /// The text after its semicolon.
+        /// The text after the semicolon.
         text: &'a [u8],
     },
     /// Another control string: DCS, APC, PM, SOS.
     String,
-    /// One that was broken off.
+    /// A sequence that was interrupted.
     Broken,
 }
 
 impl<'a> Sequence<'a> {
-    /// Reads a sequence as [`Segmenter`](crate::segment::Segmenter) cuts it.
+    /// Parses a sequence as [`Segmenter`](crate::segment::Segmenter) cuts it.
     pub(crate) fn read(bytes: &'a [u8]) -> Self {
         match bytes {
             [0x1b, b'[', rest @ ..] => Self::read_csi(rest),
@@ -59,7 +59,7 @@ impl<'a> Sequence<'a> {
     fn read_csi(bytes: &[u8]) -> Self {
         let (mut private, mut intermediate) = (None, None);
         let mut parameters: Vec<u16> = vec![0];
-        // Whether the parts of a parameter follow, of which only the first counts.
+        // `true` while parts of a parameter follow, of which only the first counts.
         let mut parts = false;
         for byte in bytes.iter().copied() {
             match byte {

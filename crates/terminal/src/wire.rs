@@ -1,7 +1,8 @@
-//! The messages between the holder of a terminal and its attachments, over a Unix socket: a length (`u32`, little endian, of what
-//! follows), a letter for the kind, and the content. Pure.
+//! The messages between the holder of a terminal and its attachments, over a Unix socket: a length (`u32`, little
+//! endian, of what follows), a letter for the kind, and the content. Pure.
 //!
-//! An attachment says [`Hello`] first and gets a [`TerminalWelcome`]. Hello has the versions that it speaks, and the holder chooses.
+//! An attachment first sends a [`Hello`] and gets a [`TerminalWelcome`]. The hello has the versions that the attachment
+//! supports, and the holder chooses one.
 
 use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
@@ -15,68 +16,68 @@ use plexus_protocol::{TerminalId, Timestamp};
 /// The version of the messages.
 pub const VERSION: u8 = 1;
 
-/// Longest input in one message, in bytes; longer input is sent in several.
+/// Maximum length of the input in one message, in bytes; longer input is sent in several.
 pub const INPUT_MAX: usize = 64 << 10;
 
-/// Longest message to a holder, in bytes.
+/// Maximum length of a message to a holder, in bytes.
 const TO_MAX: usize = INPUT_MAX + 1;
 
-/// Longest message of a holder, in bytes: a snapshot of the largest screen, each cell of its own colour.
+/// Maximum length of a message of a holder, in bytes: a snapshot of the largest screen, each cell of its own color.
 const FROM_MAX: usize = 32 << 20;
 
-/// Bytes of the length.
+/// Number of bytes of the length.
 const HEAD: usize = 4;
 
-/// Longest text of a [`TerminalInfo`], in characters; the rest is left out.
+/// Maximum length of a text of a [`TerminalInfo`], in characters; the rest is left out.
 const TEXT_MAX: usize = 400;
 
-/// Most arguments of a [`TerminalInfo`]; further ones are left out.
+/// Maximum number of arguments of a [`TerminalInfo`]; further ones are left out.
 const ARGUMENTS_MAX: usize = 64;
 
 /// The permissions of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentRole {
-    /// Ask what it is; the connection then ends.
+    /// Requests the description; the connection then ends.
     Info,
-    /// See the screen.
+    /// Sees the screen.
     Watch,
-    /// See it and type.
+    /// Sees the screen and types.
     Type,
-    /// A person's terminal: it sees, types, and is the owner from now on.
+    /// A terminal of a user, which sees the screen, types, and is the owner from now on.
     Terminal,
-    /// Type keys where the screen shows what they are for; it does not see the screen itself.
+    /// Types keys if the screen shows the dialog or line for them; it does not see the screen itself.
     TypeIf,
-    /// End the program; the connection then ends.
+    /// Ends the program; the connection then ends.
     Kill,
 }
 
 /// The first message of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The oldest version that it speaks.
+    /// The oldest supported version.
     pub oldest: u8,
-    /// The newest.
+    /// The newest supported version.
     pub newest: u8,
     /// The requested role.
     pub role: AttachmentRole,
-    /// The size, if it has one.
+    /// The size of the attachment, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TerminalSize>,
-    /// `true` if it shows the program's output from the first byte on, on the screen as it is: the terminal that started it. No snapshot
-    /// is then needed.
+    /// `true` for the terminal that started the program: it shows the output from the first byte, on its existing
+    /// content, without a snapshot.
     #[serde(default)]
     pub first: bool,
 }
 
 impl Hello {
-    /// Of this version.
+    /// Makes a hello of this version.
     pub fn new(role: AttachmentRole, size: Option<TerminalSize>) -> Self {
         Self { oldest: VERSION, newest: VERSION, role, size, first: false }
     }
 }
 
-/// The end of a program: by one of the two, or unknown.
+/// The end of a program: an exit code, a signal, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalExit {
     /// The exit code.
@@ -94,9 +95,9 @@ pub struct TerminalInfo {
     pub terminal_id: TerminalId,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The folder that it was started in.
+    /// The folder in which it was started.
     pub cwd: String,
-    /// The title that the program gave it; empty if it gave none.
+    /// The title that the program set; empty if it set none.
     pub title: String,
     /// The program's process id.
     pub pid: u32,
@@ -104,7 +105,7 @@ pub struct TerminalInfo {
     pub started_at: Timestamp,
     /// The size.
     pub size: TerminalSize,
-    /// Screens that show it now, each window or page one.
+    /// The number of screens that show it now; each window or page is one.
     pub attached: usize,
     /// The end of the program; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +113,7 @@ pub struct TerminalInfo {
 }
 
 impl TerminalInfo {
-    /// The same, with every text cut and safe to print, whoever wrote it.
+    /// Returns the description with every text cut and safe to print, whoever wrote it.
     #[must_use]
     pub fn printable(mut self) -> Self {
         let clean = |text: &str| plexus_protocol::text::line(text, TEXT_MAX);
@@ -126,7 +127,7 @@ impl TerminalInfo {
 /// The holder's first message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalWelcome {
-    /// The version that is spoken.
+    /// The version of the following messages.
     pub version: u8,
     /// The terminal that it holds.
     pub terminal: TerminalInfo,
@@ -139,26 +140,26 @@ pub struct AttachmentStanding {
     pub size: TerminalSize,
     /// `true` if this attachment is the owner.
     pub owner: bool,
-    /// `true` if it gets the output as it comes, which only the owner's terminal does; else what viewers get.
+    /// `true` if the attachment gets the unfiltered output, as only the owner's terminal does; otherwise it gets the output for viewers.
     pub raw: bool,
 }
 
-/// Keys to type, and what the screen has to show for that. It is looked at when it has come to rest and nobody types.
+/// Keys to type, and the text that the screen has to show for them. The screen is read when it does not change and no user types.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeIf {
     /// The last sections of the screen.
     pub shows: Vec<ScreenSection>,
     /// The keys.
     pub keys: String,
-    /// Further keys, once the program has taken these.
+    /// Further keys, once the program has read these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<ThenKeys>,
-    /// `true` if the keys answer a dialog: then answers of people that come a moment later are left out.
+    /// `true` if the keys answer a dialog: then answers of users a moment later are dropped.
     #[serde(default)]
     pub answers: bool,
 }
 
-/// Keys that follow others, and what the screen has to show for that. They are typed again where the screen goes on showing it.
+/// Keys that follow others, and the text that the screen has to show for them. They are typed again while the screen still shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThenKeys {
     /// The last sections of the screen.
@@ -180,56 +181,56 @@ pub struct TypeIfOutcome {
 /// A message of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHost {
-    /// The first.
+    /// The first message.
     Hello(Hello),
-    /// Keys.
+    /// Typed keys.
     Input(Bytes),
-    /// The window has another size now.
+    /// The window has another size.
     Resize(TerminalSize),
     /// The attachment wants to be the owner, with this size.
     Own(TerminalSize),
     /// The attachment needs a snapshot.
     Refresh,
-    /// Keys that are typed if the screen shows what they are for.
+    /// Keys that are typed if the screen shows the dialog or line for them.
     TypeIf(TypeIf),
 }
 
 /// A message of a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromHost {
-    /// The first.
+    /// The first message.
     Welcome(Box<TerminalWelcome>),
     /// The standing of the attachment from here on.
     Standing(AttachmentStanding),
-    /// The output that draws the screen on an empty terminal. Everything before it is void.
+    /// The output that draws the screen on an empty terminal. It replaces all earlier output.
     Snapshot(Bytes),
-    /// Output.
+    /// Output of the program.
     Output(Bytes),
     /// The outcome of keys.
     TypeIf(TypeIfOutcome),
-    /// The program ended, and all its output was sent. The last message.
+    /// The program ended, and all its output was sent. This is the last message.
     Exited(TerminalExit),
-    /// The connection ends, with the reason. The last message.
+    /// The connection ends, with the reason. This is the last message.
     Bye(String),
 }
 
-/// The read bytes are no message. The connection is of no use any more.
+/// The received bytes are not a message. The connection cannot be used any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
-    /// The message is longer than any.
+    /// The message exceeds the maximum length.
     #[error("a message of {0} bytes, which is longer than any: another program's, or a damaged one")]
     TooLong(usize),
-    /// The message has no kind, or one that is not known.
+    /// The message has no kind, or an unknown one.
     #[error("a message of an unknown kind: use the plexus that started the terminal")]
     UnknownKind,
-    /// The content does not fit.
+    /// The content does not fit the kind.
     #[error("a message that is not understood ({0}): use the plexus that started the terminal")]
     Content(String),
 }
 
 fn frame(kind: u8, content: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(HEAD + 1 + content.len());
-    // A message is far shorter than 4 GiB: its maker cuts it.
+    // A message is far shorter than 4 GiB: its sender limits it.
     out.extend_from_slice(&u32::try_from(content.len() + 1).unwrap_or(u32::MAX).to_le_bytes());
     out.push(kind);
     out.extend_from_slice(content);
@@ -237,7 +238,7 @@ fn frame(kind: u8, content: &[u8]) -> Bytes {
 }
 
 fn json(kind: u8, content: &impl Serialize) -> Bytes {
-    // Nothing here fails to be written.
+    // Writing these types never fails.
     frame(kind, &serde_json::to_vec(content).unwrap_or_default())
 }
 
@@ -259,7 +260,7 @@ fn read_size(content: &[u8]) -> Result<TerminalSize, BadMessage> {
 }
 
 impl ToHost {
-    /// The message as it is sent.
+    /// Returns the message as it is sent.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Hello(hello) => json(b'H', hello),
@@ -271,10 +272,9 @@ impl ToHost {
         }
     }
 
-    /// Reads a message that [`MessageDecoder`] cut out.
+    /// Parses a message that [`MessageDecoder`] cut out.
     ///
-    /// # Errors
-    /// It is none.
+    /// # Errors Returns the reason why it is not a message.
     pub fn read(mut message: Bytes) -> Result<Self, BadMessage> {
         let kind = *message.first().ok_or(BadMessage::UnknownKind)?;
         let content = message.split_off(1);
@@ -291,7 +291,7 @@ impl ToHost {
 }
 
 impl FromHost {
-    /// The message as it is sent.
+    /// Returns the message as it is sent.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Welcome(welcome) => json(b'W', welcome),
@@ -304,10 +304,9 @@ impl FromHost {
         }
     }
 
-    /// Reads a message that [`MessageDecoder`] cut out.
+    /// Parses a message that [`MessageDecoder`] cut out.
     ///
-    /// # Errors
-    /// It is none.
+    /// # Errors Returns the reason why it is not a message.
     pub fn read(mut message: Bytes) -> Result<Self, BadMessage> {
         let kind = *message.first().ok_or(BadMessage::UnknownKind)?;
         let content = message.split_off(1);
@@ -335,12 +334,12 @@ pub struct MessageDecoder {
 }
 
 impl MessageDecoder {
-    /// For what attachments send.
+    /// Makes a decoder of the messages of attachments.
     pub fn to_host() -> Self {
         Self { buffer: BytesMut::new(), max: TO_MAX }
     }
 
-    /// For what a holder sends.
+    /// Makes a decoder of the messages of a holder.
     pub fn from_host() -> Self {
         Self { buffer: BytesMut::new(), max: FROM_MAX }
     }
@@ -351,17 +350,16 @@ impl MessageDecoder {
         &mut self.buffer
     }
 
-    /// Bytes that it will hold once the message that has begun is whole, and a read more.
+    /// Returns the number of bytes of memory that the next complete message and one more read take.
     pub fn needs(&self) -> usize {
         let head = self.buffer.first_chunk::<HEAD>();
         let length = head.map_or(0, |head| HEAD + (u32::from_le_bytes(*head) as usize).min(self.max));
         length.max(self.buffer.len()) + INPUT_MAX
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     ///
-    /// # Errors
-    /// It is too long.
+    /// # Errors Returns an error if it is too long.
     pub fn message(&mut self) -> Result<Option<Bytes>, BadMessage> {
         let Some((head, _)) = self.buffer.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;

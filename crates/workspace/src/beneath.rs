@@ -1,5 +1,5 @@
-//! Files below a folder, opened one component at a time and never through a link, so that nothing outside of the folder is reached
-//! whatever an agent puts in its place.
+//! Files below a folder, opened one component at a time and never through a link, so that no path leads out of the
+//! folder whatever an agent puts in its place.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,24 +13,24 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fchmod, mkdirat, openat,
 use crate::names::ObjectName;
 use crate::values::FileSide;
 
-/// Most components of a path; a deeper one is refused.
+/// Maximum number of components of a path; a deeper one is refused.
 const DEPTH: usize = 256;
 
-/// Flags of folders on the way.
+/// Flags for opening the folders of a path.
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
-/// Flags of files: a pipe in the place of one must not block.
+/// Flags for opening a file: a pipe in its place must not block.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
-/// Flags of files that are made.
+/// Flags for creating a file.
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder that is open.
+/// An open folder.
 #[derive(Debug)]
 pub(crate) struct Beneath(OwnedFd);
 
-/// The thing at a path.
+/// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Nothing,
@@ -45,7 +45,7 @@ fn refused(why: &str) -> io::Error {
 }
 
 impl Beneath {
-    /// Opens the folder itself; `path` has its links resolved already.
+    /// Opens the folder itself; the links of `path` have been resolved.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(rustix::fs::CWD, path, FOLDER, Mode::empty())?))
     }
@@ -73,14 +73,14 @@ impl Beneath {
         Ok(statat(&above.0, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Looks at a path and reads a regular file of at most `most` bytes to name its content.
+    /// Reads a regular file of at most `most` bytes at a path, to name its content.
     pub(crate) fn found(&self, path: &[u8], most: u64) -> io::Result<Found> {
         let kind = match self.stat(path) {
             Ok(found) => FileType::from_raw_mode(found.st_mode),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Found::Nothing);
             }
-            // A link stands on the way.
+            // A component of the path is a link.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
                 return Ok(Found::Other);
             }
@@ -112,7 +112,7 @@ impl Beneath {
         Ok((bytes, std::os::unix::fs::MetadataExt::mode(&found)))
     }
 
-    /// Makes the folders above a path that are missing.
+    /// Makes the missing folders above a path.
     pub(crate) fn make_folders(&self, path: &[u8]) -> io::Result<()> {
         for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let (above, name) = self.holder(&path[..end])?;
@@ -136,7 +136,7 @@ impl Beneath {
         file.sync_all()
     }
 
-    /// Moves the file `beside` to `path`. An empty folder there gives way.
+    /// Moves the file `beside` to `path`, and replaces an empty folder there.
     pub(crate) fn move_into_place(&self, path: &[u8], beside: &str) -> io::Result<()> {
         let (above, name) = self.holder(path)?;
         match unlinkat(&above.0, name, AtFlags::REMOVEDIR) {
@@ -147,15 +147,15 @@ impl Beneath {
         above.sync()
     }
 
-    /// Removes what a stopped [`Beneath::write_beside`] left.
+    /// Removes the file that an interrupted [`Beneath::write_beside`] left.
     pub(crate) fn remove_beside(&self, path: &[u8], beside: &str) {
         if let Ok((above, _)) = self.holder(path) {
-            // Mostly there is nothing to remove.
+            // Usually there is no file to remove.
             let _ = unlinkat(&above.0, beside, AtFlags::empty());
         }
     }
 
-    /// Removes a file, and the folders above it that are empty then.
+    /// Removes a file, and the folders above it that become empty.
     pub(crate) fn remove(&self, path: &[u8]) -> io::Result<()> {
         let (above, name) = self.holder(path)?;
         unlinkat(&above.0, name, AtFlags::empty())?;

@@ -1,4 +1,4 @@
-//! The changes of a session: what differs from its base, who changed it, and what differs in one of its runs.
+//! The changes of a session: the differences from its base, their authors, and the differences in one of its runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::values::{FolderLook, Moment, MomentKind, PathChange, TreeDifference};
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeAuthor {
-    /// The file changed only while runs of the session were under way.
+    /// The file changed only while runs of the session were in progress.
     Session,
-    /// The file changed only while no run was.
+    /// The file changed only while no run was in progress.
     Others,
-    /// The file changed in both.
+    /// The file changed both during runs and between them.
     Both,
 }
 
@@ -35,11 +35,11 @@ pub struct SessionChange {
 pub struct RunChanges {
     /// The run.
     pub run: String,
-    /// The time of its start, as it was noted.
+    /// The recorded time of its start.
     pub at: i64,
     /// The text that the caller gave with its start.
     pub note: String,
-    /// `true` if its start was noted after it had begun.
+    /// `true` if its start was recorded after it had begun.
     pub late: bool,
     /// The number of paths that differ between its start and its end, or now. A renamed file has two.
     pub files: usize,
@@ -50,7 +50,7 @@ pub struct RunChanges {
 pub struct SessionChanges {
     /// The time of the base.
     pub base_at: i64,
-    /// `true` if the base was noted after the session had begun.
+    /// `true` if the base was recorded after the session had begun.
     pub late: bool,
     /// The tree before.
     pub old: ObjectName,
@@ -62,21 +62,20 @@ pub struct SessionChanges {
     pub left_off: usize,
     /// The runs, oldest first.
     pub runs: Vec<RunChanges>,
-    /// `true` if authors may be missing, because a step changed more files than are noted.
+    /// `true` if authors may be missing, because a step changed more files than are recorded.
     pub authors_bounded: bool,
 }
 
 impl SessionChanges {
     /// Finds the change at a path.
     ///
-    /// # Errors
-    /// [`WorkspaceError::NoChange`].
+    /// # Errors Returns [`WorkspaceError::NoChange`].
     pub fn at(&self, path: &[u8]) -> Result<&SessionChange> {
         self.files.iter().find(|change| change.file.path == path).ok_or(WorkspaceError::NoChange)
     }
 }
 
-/// One step between two moments: the run that was under way, and the paths that changed.
+/// A step between two moments: the run in progress, and the paths that changed.
 struct Step<'a> {
     run: Option<&'a str>,
     paths: &'a [String],
@@ -85,8 +84,7 @@ struct Step<'a> {
 impl FolderStore {
     /// Lists the changes between the base of a session and a look, or those of one run.
     ///
-    /// # Errors
-    /// [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and those of git.
+    /// # Errors Returns [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and errors of git.
     pub fn changes(&self, session: &str, run: Option<&str>, look: &FolderLook) -> Result<SessionChanges> {
         let moments = self.moments(session)?;
         let (Some(base), Some(last)) = (moments.first(), moments.last()) else { return Err(WorkspaceError::NoBase) };
@@ -123,8 +121,8 @@ impl FolderStore {
     }
 }
 
-/// Finds the authors of each file. Files below folders that could not be listed at the beginning are left out: whether they are new
-/// is not known.
+/// Finds the authors of each file. Files below folders that could not be listed at the beginning are left out, because
+/// it is unknown whether they are new.
 fn attributed(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSet<&str>) -> Vec<SessionChange> {
     let mut wanted: BTreeMap<String, (BTreeSet<usize>, bool)> = BTreeMap::new();
     for file in &found.files {

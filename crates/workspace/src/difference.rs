@@ -12,25 +12,25 @@ use crate::names::{ObjectName, shown_path};
 use crate::store::{FolderStore, LIST_MAX, SHORT};
 use crate::values::{Comparison, FileSide, PLACEHOLDER, PathChange, PathList, PathStatus, TreeDifference};
 
-/// Most files in a difference; further ones are counted.
+/// Maximum number of files in a difference; further ones are only counted.
 pub const LISTED_FILES: usize = 2000;
-/// Largest file that is compared by lines, in bytes; a larger one is [`Comparison::Large`].
+/// Maximum size of a file that is compared by lines, in bytes; a larger one is [`Comparison::Large`].
 pub const COMPARED_MAX: u64 = 1 << 20;
-/// Most bytes of a file's patch; hunks beyond it are left out.
+/// Maximum size of a file's patch, in bytes; hunks beyond it are left out.
 pub const FILE_PATCH_MAX: usize = 512 << 10;
-/// Most bytes of the patch of all files; further files are named.
+/// Maximum size of the patch of all files, in bytes; further files are named.
 pub const WHOLE_PATCH_MAX: usize = 8 << 20;
-/// Files whose lines are counted by name; with more, those of all files are counted.
+/// Maximum number of files whose lines are counted by name; with more, those of all files are counted.
 const COUNTED_BY_NAME: usize = 200;
-/// Differences that are remembered; beyond it all are forgotten, and compared again.
+/// Maximum number of stored differences; above it all are removed, and computed again.
 const REMEMBERED: usize = 8;
-/// Pairs of blobs whose counts are remembered; beyond it all are forgotten, and counted again.
+/// Maximum number of pairs of blobs whose counts are stored; above it all are removed, and counted again.
 const REMEMBERED_COUNTS: usize = 20_000;
 
-/// Options of all comparisons: nothing outside of the store runs, and paths have no escapes.
+/// Options of all comparisons: no program outside of the store runs, and paths have no escapes.
 const DIFF_TREE: [&str; 6] = ["diff-tree", "-r", "-M", "-l100", "--no-ext-diff", "--no-textconv"];
 
-/// The patch of one file.
+/// The patch of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ pub struct FilePatch {
 }
 
 impl FilePatch {
-    /// The patch from its `---` line on, in the encoding of the file; empty if there are no hunks.
+    /// Returns the patch from its `---` line on, in the encoding of the file; empty if there are no hunks.
     pub fn diff(&self) -> &[u8] {
         let (header, hunks) = split(&self.bytes);
         if hunks.is_empty() {
@@ -49,12 +49,12 @@ impl FilePatch {
         &self.bytes[at..]
     }
 
-    /// The hunks.
+    /// Returns the hunks.
     pub fn hunks(&self) -> Vec<PatchHunk<'_>> {
         split(&self.bytes).1
     }
 
-    /// The whole patch, which `git apply` takes unless it is truncated.
+    /// Returns the whole patch, which `git apply` accepts unless it is truncated.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -63,14 +63,14 @@ impl FilePatch {
 /// The patch of all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WholePatch {
-    /// Patches of whole files, which `git apply` takes; binary files are encoded.
+    /// Patches of whole files, which `git apply` accepts; binary files are encoded.
     pub bytes: Vec<u8>,
-    /// Files that the patch does not have: they are not kept, or the patch would be longer than [`WHOLE_PATCH_MAX`].
+    /// Files that are not in the patch: they are not stored, or the patch would be longer than [`WHOLE_PATCH_MAX`].
     pub left_out: Vec<Vec<u8>>,
 }
 
 impl FolderStore {
-    /// Lists the paths that differ between two trees, without renames, and whether some are left off.
+    /// Lists the paths that differ between two trees, without renames, and whether some are omitted.
     pub(crate) fn paths_between(&self, old: ObjectName, new: ObjectName) -> Result<PathList> {
         if old == new {
             return Ok((Vec::new(), false));
@@ -95,8 +95,7 @@ impl FolderStore {
 
     /// Compares two trees.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Slow`], and those of git.
+    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn difference(&self, old: ObjectName, new: ObjectName) -> Result<Arc<TreeDifference>> {
         if let Some(known) = self.caches.lock().differences.get(&(old, new)) {
             return Ok(Arc::clone(known));
@@ -154,7 +153,7 @@ impl FolderStore {
             return Ok(());
         }
         if !self.count_lines(files, &unknown, trees)? {
-            // An object that is missing or damaged ends git. Its file is left out, and the others are counted again.
+            // Git ends at a missing or damaged object. Its file is left out, and the others are counted again.
             self.weigh(files, &unknown)?;
             let again: Vec<usize> =
                 unknown.iter().copied().filter(|at| files[*at].compared == Comparison::Uncounted).collect();
@@ -202,7 +201,7 @@ impl FolderStore {
         Ok(true)
     }
 
-    /// Tells large, missing and binary files apart by the sizes of their blobs.
+    /// Distinguishes large, missing and binary files by the sizes of their blobs.
     fn weigh(&self, files: &mut [PathChange], which: &[usize]) -> Result<()> {
         let names: Vec<ObjectName> =
             which.iter().flat_map(|at| files[*at].old.iter().chain(&files[*at].new)).map(|side| side.name).collect();
@@ -229,10 +228,9 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Makes the patch of one file. A file that is not compared by lines has an empty one.
+    /// Makes the patch of a file. A file that is not compared by lines has an empty one.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Slow`], and those of git.
+    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn file_patch(&self, old: ObjectName, new: ObjectName, file: &PathChange) -> Result<FilePatch> {
         if !matches!(file.compared, Comparison::Text | Comparison::Uncounted) {
             return Ok(FilePatch::default());
@@ -256,8 +254,7 @@ impl FolderStore {
 
     /// Makes the patch of all files of a difference, or of one of them.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Slow`], and those of git.
+    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn whole_patch(&self, old: ObjectName, new: ObjectName, only: Option<&PathChange>) -> Result<WholePatch> {
         let listed = self.difference(old, new)?;
         let _turn = self.turn()?;
@@ -292,7 +289,7 @@ impl FolderStore {
     }
 }
 
-/// Keeps the patch of one path, where git printed those of a removed and an added file.
+/// Returns the patch of one path, if git printed those of a removed and an added file.
 fn own_part(bytes: Vec<u8>, file: &PathChange) -> Vec<u8> {
     if file.from.is_none() {
         return bytes;
@@ -301,7 +298,7 @@ fn own_part(bytes: Vec<u8>, file: &PathChange) -> Vec<u8> {
     second.map_or(bytes.clone(), |at| bytes[..=at].to_vec())
 }
 
-/// Reads the output of `--raw -z`.
+/// Parses the output of `--raw -z`.
 fn parse_raw(text: &[u8]) -> TreeDifference {
     let mut out = TreeDifference::default();
     let mut parts = text.split(|byte| *byte == 0);
@@ -333,7 +330,7 @@ fn parse_raw(text: &[u8]) -> TreeDifference {
     out
 }
 
-/// Reads the output of `--numstat -z`: the counts by path, `None` of a file that is not compared by lines.
+/// Parses the output of `--numstat -z`: the counts by path, `None` for a file that is not compared by lines.
 fn parse_numstat(text: &[u8]) -> BTreeMap<&[u8], Option<(usize, usize)>> {
     let mut out = BTreeMap::new();
     let mut parts = text.split(|byte| *byte == 0);
@@ -341,7 +338,7 @@ fn parse_numstat(text: &[u8]) -> BTreeMap<&[u8], Option<(usize, usize)>> {
         let mut words = part.splitn(3, |byte| *byte == b'\t');
         let (Some(added), Some(removed), Some(path)) = (words.next(), words.next(), words.next()) else { break };
         let path = if path.is_empty() {
-            // A renamed file has both paths after it.
+            // Both paths of a renamed file come after it.
             let Some(path) = parts.next().and_then(|_| parts.next()) else { break };
             path
         } else {

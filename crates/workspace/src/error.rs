@@ -5,7 +5,7 @@ use std::io;
 /// The reason why a call on a folder failed. Nothing was written to the folder, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The git program is not there, or cannot be started.
+    /// The git program does not exist, or cannot be started.
     #[error(
         "git cannot be run: {0}; install it (`apt install git`, `dnf install git` or `brew install git`) and start the gateway with it on its PATH"
     )]
@@ -32,36 +32,36 @@ pub enum WorkspaceError {
     /// A file of the store does not have the content that its name promises.
     #[error("the store of this folder is damaged: {0}")]
     Damaged(String),
-    /// The folder has more files than a look reads.
+    /// The folder has more files than a look may read.
     #[error(
         "the folder has too many files that are neither ignored nor known: add a .gitignore, or begin in a folder below"
     )]
     TooManyFiles,
-    /// The folder lies in the state folder, which is never looked at.
+    /// The folder is in the state folder, which is never read.
     #[error("the folder lies in the gateway's own state folder")]
     Private,
     /// Another process has the store open.
     #[error("another process uses the store of this folder")]
     InUse,
-    /// An identifier has characters or a length that the store does not take.
+    /// An identifier has characters or a length that the store does not accept.
     #[error("{0:?} is not an identifier of a session, a run or a patch")]
     BadId(String),
-    /// No base of the session is known.
+    /// The base of the session is unknown.
     #[error("how the folder was at the beginning of this session is not known")]
     NoBase,
-    /// No moments of the run are known.
+    /// The moments of the run are unknown.
     #[error("the changes of this run are not known")]
     NoRun,
     /// Nothing differs at the path.
     #[error("nothing changed at this path: list the changes again")]
     NoChange,
-    /// The file on disk is neither as it was shown nor as it would become.
+    /// The file on disk has neither the content that was shown nor the one that it would get.
     #[error("the file changed after it was shown: look at it again, then undo")]
     ChangedMeanwhile,
     /// The change cannot be undone.
     #[error("this change cannot be undone here: {0}")]
     NotUndoable(String),
-    /// No such undone change is known.
+    /// The undone change is unknown.
     #[error("there is no such patch: list what was undone again")]
     NoPatch,
 }
@@ -69,7 +69,7 @@ pub enum WorkspaceError {
 /// The result of a call on a folder.
 pub type Result<T> = std::result::Result<T, WorkspaceError>;
 
-/// Turns an error of the system into one that names the action.
+/// Makes a function that converts an error of the system into one that names the action.
 pub(crate) fn disk<E: Into<io::Error>>(doing: &'static str) -> impl Fn(E) -> WorkspaceError {
     move |error| WorkspaceError::Disk { doing, words: error.into().to_string() }
 }

@@ -1,7 +1,7 @@
 //! Child processes of git, with limits of memory, processor time, time and output.
 //!
-//! A child runs in a process group of its own, which is killed as a whole at the deadline. Its environment is empty but for the
-//! variables that this module sets, so no configuration of the user or of the system is read.
+//! A child runs in a process group of its own, which is killed as a whole at the deadline. Its environment is empty
+//! except for the variables that this module sets, so no configuration of the user or of the system is read.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,13 +22,13 @@ use crate::error::{Result, WorkspaceError, disk};
 const MEMORY_KIB: u64 = 512 << 10;
 /// Niceness added to a child, so that looks yield to agents.
 const NICE: i32 = 10;
-/// Most bytes of the error output that are kept for an error text; further ones are dropped.
+/// Maximum number of bytes of the error output in an error text; further ones are dropped.
 const WORDS_MAX: usize = 600;
-/// Most bytes of the error output that are read; further ones are dropped.
+/// Maximum number of bytes of the error output that are read; further ones are dropped.
 const STDERR_MAX: usize = 64 << 10;
-/// Time that a killed child has to end; a child that hangs in the system longer is left to a thread that waits for it.
+/// Time for a killed child to end; for one that hangs longer in the system, a thread waits.
 const REAP: Duration = Duration::from_secs(1);
-/// Bytes that are read from a pipe at a time.
+/// Number of bytes that are read from a pipe at a time.
 const PIECE: usize = 64 << 10;
 
 /// Variables of every child.
@@ -50,9 +50,9 @@ const LIMITED: &str = r#"ulimit -c 0; ulimit -v "$1" 2>/dev/null; ulimit -t "$2"
 /// The limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Seconds until the child is killed, and seconds of processor time that it has.
+    /// Seconds until the child is killed, and seconds of processor time for it.
     pub(crate) seconds: u64,
-    /// Most bytes of output; at more the child is killed, and the output counts as cut.
+    /// Maximum number of bytes of output; above it the child is killed, and the output counts as cut.
     pub(crate) output: usize,
 }
 
@@ -72,7 +72,7 @@ impl GitOutput {
         String::from_utf8_lossy(self.stdout.trim_ascii()).into_owned()
     }
 
-    /// Returns the error output in one line.
+    /// Returns the error output on one line.
     pub(crate) fn words(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -80,7 +80,7 @@ impl GitOutput {
         if words.is_empty() { "git was stopped at a limit, or failed without a word".into() } else { words }
     }
 
-    /// Returns the output of a child that succeeded, whole.
+    /// Returns the complete output of a child that succeeded.
     pub(crate) fn checked(self, doing: &'static str) -> Result<Self> {
         if self.cut {
             return Err(WorkspaceError::Git { doing, words: "the output is too long".into() });
@@ -89,7 +89,7 @@ impl GitOutput {
     }
 }
 
-/// A way to run git: the program, the folder, and the settings that come before the command.
+/// A way to run git: the program, the folder, and the settings before the command.
 #[derive(Clone, Debug)]
 pub(crate) struct Git {
     program: PathBuf,
@@ -119,7 +119,7 @@ impl Git {
         self
     }
 
-    /// Gives children without input a locked file to hold.
+    /// Makes children without input hold a locked file.
     pub(crate) fn holding(mut self, lock: Arc<File>) -> Self {
         self.lock = Some(lock);
         self
@@ -145,7 +145,7 @@ impl Git {
             false => WorkspaceError::Disk { doing: "entering the folder", words: why.to_string() },
         })?;
         let group = Pid::from_child(&child);
-        // A refusal leaves the child at the priority of the gateway.
+        // If this is refused, the child has the priority of the gateway.
         let _ = rustix::process::setpriority_process(Some(group), NICE);
         let deadline = Instant::now() + Duration::from_secs(limits.seconds);
         let exchanged = exchange(&mut child, input.unwrap_or_default(), limits.output, deadline);
@@ -221,7 +221,7 @@ fn exchange(child: &mut Child, input: &[u8], most: usize, deadline: Instant) -> 
             output.cut = true;
             return Ok(output);
         }
-        // An error text that is too long is read on into nothing.
+        // The rest of an error text that is too long is read and dropped.
         if !drain(&mut err, &mut piece, &mut output.stderr, STDERR_MAX)? {
             output.stderr.truncate(STDERR_MAX / 2);
         }
@@ -229,14 +229,14 @@ fn exchange(child: &mut Child, input: &[u8], most: usize, deadline: Instant) -> 
             match pipe.write(left) {
                 Ok(written) => left = &left[written..],
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // The child ended before it read all, and its status tells why.
+                // The child ended before it read everything; its status shows the reason.
                 Err(_) => to = None,
             }
         }
     }
 }
 
-/// Reads what a pipe has now. Returns `false` once `kept` has more than `most` bytes; drops the pipe at its end.
+/// Reads the available bytes of a pipe. Returns `false` once `kept` has more than `most` bytes; drops the pipe at its end.
 fn drain<R: Read>(pipe: &mut Option<R>, piece: &mut [u8], kept: &mut Vec<u8>, most: usize) -> std::io::Result<bool> {
     while let Some(from) = pipe {
         match from.read(piece) {

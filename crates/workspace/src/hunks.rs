@@ -2,7 +2,7 @@
 //!
 //! A hunk moves bytes: line ends belong to their lines, and the bytes of other hunks stay as they are.
 
-/// Longest hunk header that is read, in bytes; a longer one makes the hunk unusable.
+/// Maximum length of a hunk header, in bytes; a longer one makes the hunk unusable.
 const HEADER_MAX: usize = 512;
 
 /// One hunk of a patch.
@@ -28,7 +28,7 @@ enum Mark {
     New,
 }
 
-/// Splits the patch of one file into its header and its hunks. A hunk that the end of `patch` cuts is left out.
+/// Splits the patch of a file into its header and its hunks. A hunk that the end of `patch` cuts is left out.
 pub(crate) fn split(patch: &[u8]) -> (&[u8], Vec<PatchHunk<'_>>) {
     let mut at = match patch.starts_with(b"@@ -") {
         true => 0,
@@ -43,7 +43,7 @@ pub(crate) fn split(patch: &[u8]) -> (&[u8], Vec<PatchHunk<'_>>) {
     (header, hunks)
 }
 
-/// Returns `new` with one hunk as it was before. `None` if the lines of the hunk are not at their place in `new`.
+/// Returns `new` with a hunk as it was before; `None` if the lines of the hunk are not at their place in `new`.
 pub fn without_hunk(new: &[u8], hunk: &PatchHunk<'_>) -> Option<Vec<u8>> {
     let (old_side, new_side) = (side(hunk.bytes, Mark::Old), side(hunk.bytes, Mark::New));
     let skipped = if hunk.new_lines == 0 { hunk.new_start } else { hunk.new_start.checked_sub(1)? };
@@ -52,7 +52,7 @@ pub fn without_hunk(new: &[u8], hunk: &PatchHunk<'_>) -> Option<Vec<u8>> {
     Some([&new[..at], &old_side, rest].concat())
 }
 
-/// Reads the hunk that `text` begins with.
+/// Parses the hunk at the beginning of `text`.
 fn one(text: &[u8]) -> Option<PatchHunk<'_>> {
     let end = text.iter().take(HEADER_MAX).position(|byte| *byte == b'\n')? + 1;
     let mut words = text.strip_prefix(b"@@ -")?[..end - 4].split(|byte| *byte == b' ');

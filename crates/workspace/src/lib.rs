@@ -1,10 +1,11 @@
-//! Changes of folders, kept in private git repositories.
+//! Changes of folders, stored in private git repositories.
 //!
-//! [`FolderStores`] opens a [`FolderStore`] for each working folder. [`FolderStore::look`] names the state of the folder by a tree,
-//! [`FolderStore::mark`] notes it as a moment of a session, [`FolderStore::changes`] lists what differs, and [`FolderStore::undo`]
-//! takes a change back. The repository of the folder itself is not trusted: none of its settings, hooks or filters has an effect.
+//! [`FolderStores`] opens a [`FolderStore`] for each working folder. [`FolderStore::look`] stores the state of the
+//! folder as a tree, [`FolderStore::mark`] records it as a moment of a session, [`FolderStore::changes`] lists the
+//! differences, and [`FolderStore::undo`] undoes a change. The repository of the folder itself is not trusted: none of
+//! its settings, hooks or filters has an effect.
 //!
-//! All calls block, and are meant for threads that may. Each ends by itself within minutes; a caller that leaves does not end it.
+//! All calls block, and are for threads that may block. Each ends by itself within minutes; dropping the caller does not end it.
 
 #![forbid(unsafe_code)]
 

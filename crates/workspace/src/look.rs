@@ -1,8 +1,8 @@
 //! Looks: the state of a folder as one tree.
 //!
-//! A look is made of plumbing commands that start no process in a nested repository, as `git add` and `git status` do. A file that
-//! is not kept has a placeholder in the tree, so that "not kept" differs from "not there". The placeholder is an entry of the kind
-//! that git uses for submodules; its name encodes the reason and changes with the file.
+//! A look is made of plumbing commands that start no process in a nested repository, as `git add` and `git status` do.
+//! A file that is not stored has a placeholder in the tree, so that it differs from an absent one. The placeholder is
+//! an entry of the kind that git uses for submodules; its name encodes the reason and changes with the file.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -21,28 +21,28 @@ use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
 use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, SHORT, replace};
 use crate::values::{FolderLook, NotKept};
 
-/// Most files that one look reads anew; with more, the look is [`WorkspaceError::TooManyFiles`].
+/// Maximum number of new files that a look reads; with more, the look is [`WorkspaceError::TooManyFiles`].
 const READ_FILES: usize = 400_000;
-/// Most bytes that one look keeps anew; further files get placeholders until a later look.
+/// Maximum number of new bytes that a look stores; further files get placeholders until a later look.
 const READ_BYTES: u64 = 2 << 30;
-/// Longest path of a borrowed index, in bytes; with a longer one nothing is borrowed.
+/// Maximum length of the path of a borrowed index, in bytes; with a longer one no index is borrowed.
 const PATH_MAX: usize = 4096;
-/// Largest index that is borrowed, in bytes.
+/// Maximum size of a borrowed index, in bytes.
 const INDEX_MAX: u64 = 128 << 20;
-/// Most bytes of one file of ignore rules above the folder; a longer one has no effect.
+/// Maximum size of a file of ignore rules above the folder, in bytes; a longer one has no effect.
 const RULES_MAX: u64 = 64 << 10;
 /// The name of a file with ignore rules.
 const RULES: &str = ".gitignore";
-/// Names in each list of a look; further ones are counted.
+/// Maximum number of names in each list of a look; further ones are only counted.
 const NAMED: usize = 20;
-/// Times that a look begins anew because files vanished under it.
+/// Maximum number of attempts of a look that fails because files vanish.
 const ATTEMPTS: usize = 3;
-/// Seconds that a caller waits for a look that others share; then it is [`WorkspaceError::Slow`].
+/// Seconds that a caller waits for a look that it shares; then the call is [`WorkspaceError::Slow`].
 const SHARED_WAIT: u64 = 180;
-/// The end of the names of files that undo writes beside; looks leave them out.
+/// The suffix of the temporary files of undo, which looks leave out.
 pub(crate) const UNDO_SUFFIX: &str = ".plexus-undo";
 
-/// Ends a look for all who wait, also if the thread panics.
+/// Ends a look for all waiting callers, even if the thread panics.
 struct Leading<'a> {
     store: &'a FolderStore,
     nth: u64,
@@ -58,10 +58,9 @@ impl Drop for Leading<'_> {
 }
 
 impl FolderStore {
-    /// Looks at the folder. Calls that wait at the same moment share one look; each look began after the calls that it serves.
+    /// Stores the state of the folder. Calls that wait at the same moment share one look; each look began after the calls that it serves.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and those of git and the disk.
+    /// # Errors Returns [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and errors of git and the disk.
     pub fn look(&self) -> Result<FolderLook> {
         let until = Instant::now() + Duration::from_secs(SHARED_WAIT);
         let mut state = self.looks.lock();
@@ -103,12 +102,12 @@ impl FolderStore {
             self.borrow_nothing()?;
         }
         match self.look_once() {
-            // A pipe in the place of a file with ignore rules keeps git waiting.
+            // A pipe in place of a file with ignore rules blocks git.
             Err(WorkspaceError::Slow(_)) if self.find_blocked_rules() => {
                 self.write_rules(places_of(&self.folder).as_ref())?;
                 self.look_once()
             }
-            // What was borrowed, or a crash, left an index or objects that git does not take. All files are read anew.
+            // A borrowed index, or a crash, left an index or objects that git does not accept. All files are read again.
             Err(WorkspaceError::Git { .. }) => {
                 if borrows {
                     self.borrow_nothing()?
@@ -121,7 +120,7 @@ impl FolderStore {
         }
     }
 
-    /// Copies the index of the folder's repository and names its objects, if they belong to this user and are no links.
+    /// Copies the index of the folder's repository and names its objects, if they belong to this user and are not links.
     fn borrow(&self, places: &RepositoryPlaces) -> Result<()> {
         let doing = "borrowing the objects of the repository";
         let unsound = |words: &str| WorkspaceError::Git { doing, words: words.into() };
@@ -139,7 +138,7 @@ impl FolderStore {
         let Some(content) = read_regular(&source, INDEX_MAX) else { return Ok(()) };
         let copy = self.place.join("index");
         fs::write(&copy, content).map_err(disk(doing))?;
-        // Git compares the times of files with that of the index, to read again what was written at the same moment.
+        // Git compares the times of files with that of the index, to read files again that were written at the same moment.
         let time = Timespec { tv_sec: found.mtime(), tv_nsec: found.mtime_nsec() };
         let times = Timestamps { last_access: time, last_modification: time };
         utimensat(CWD, &copy, &times, AtFlags::empty()).map_err(disk(doing))?;
@@ -155,7 +154,7 @@ impl FolderStore {
             if !file || !facts.ends_with(b" 0") {
                 removed.extend([b"0 0000000000000000000000000000000000000000\t", path, b"\0"].concat());
             } else if facts.first() != Some(&b'H') {
-                // Entries that the repository marked as never to be looked at.
+                // Entries that the repository marked to be never read.
                 unflagged.extend([path, b"\0"].concat());
             }
         }
@@ -166,7 +165,7 @@ impl FolderStore {
 
     fn borrow_nothing(&self) -> Result<()> {
         remove(&self.place.join("index"))?;
-        // Trees of sessions may need what was borrowed before; an unusable one only fails to help.
+        // Trees of sessions may need objects that were borrowed before; an unusable one does no harm.
         if fs::read_dir(self.place.join("sessions")).is_ok_and(|mut found| found.next().is_none()) {
             remove(&self.place.join("objects/info/alternates"))?;
         }
@@ -192,14 +191,14 @@ impl FolderStore {
         }
     }
 
-    /// Lists what differs from the index and sorts it.
+    /// Lists the differences from the index and sorts them.
     fn gather(&self) -> Result<Gathered> {
         let doing = "looking at the folder";
         let known = self.run(SHORT, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
         let blocked = self.blocked_rules();
         let mut others = vec![OsString::from("ls-files"), "-z".into(), "--others".into()];
         if blocked.iter().any(|folder| folder.as_os_str().is_empty()) {
-            // Rules of the folder's own cannot be told from those of the folders below.
+            // The folder's own rules cannot be distinguished from those of the folders below.
             let mut own = OsString::from("--exclude-from=");
             own.push(self.place.join("info/exclude"));
             others.push(own);
@@ -225,7 +224,7 @@ impl FolderStore {
         Ok(gathered)
     }
 
-    /// The folders, below the first, whose file of ignore rules cannot be read without waiting.
+    /// Returns the folders, below the first, whose file of ignore rules cannot be read without waiting.
     fn blocked_rules(&self) -> Vec<PathBuf> {
         let mut blocked = self.looks.lock().blocked.clone();
         blocked.retain(|folder| is_blocked(&self.folder.join(folder).join(RULES)));
@@ -253,7 +252,7 @@ impl FolderStore {
         any
     }
 
-    /// Writes the ignore rules that stand above the folder, those of its repository, and our own.
+    /// Writes the ignore rules above the folder, those of its repository, and the gateway's own.
     fn write_rules(&self, places: Option<&RepositoryPlaces>) -> Result<()> {
         let mut rules = String::new();
         if let Some(places) = places {
@@ -305,7 +304,7 @@ impl Gathered {
             Ok(found) if found.is_symlink() => (None, Some(found)),
             Ok(found) if found.is_file() => (self.reason(&full, &found), Some(found)),
             Ok(found) if found.is_dir() && nested => (Some(NotKept::Nested), Some(found)),
-            // A file that is gone, and what is neither a file nor a link.
+            // A file that vanished, or an entry that is neither a file nor a link.
             _ => (None, None),
         };
         if why.is_none() && found.is_some() {
@@ -321,7 +320,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Returns why a regular file is not kept.
+    /// Returns the reason why a regular file is not stored.
     fn reason(&mut self, path: &Path, found: &Metadata) -> Option<NotKept> {
         if found.len() > KEPT_FILE_MAX {
             return Some(NotKept::Large);
@@ -333,7 +332,7 @@ impl Gathered {
         (self.bytes > READ_BYTES).then_some(NotKept::Budget)
     }
 
-    /// Brings the index up to date and writes the tree.
+    /// Updates the index and writes the tree.
     fn tree(self, store: &FolderStore) -> Result<FolderLook> {
         let doing = "keeping the state of the folder";
         store.update(&["-z", "--index-info"], &self.removed)?;
@@ -341,7 +340,7 @@ impl Gathered {
         let mut written = None;
         let mut kinds = BTreeSet::new();
         if !self.placeholders.is_empty() {
-            // Placeholders stand in a copy of the index alone, so that git never takes them for submodules.
+            // Placeholders are only in a copy of the index, so that git never takes them for submodules.
             let copy = store.place.join("index.look");
             remove(&copy)?;
             match fs::copy(store.place.join("index"), &copy) {
@@ -383,13 +382,13 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns whether a path of an index stays below the folder and is no part of a repository.
+/// Returns whether a path of an index stays below the folder and is not part of a repository.
 fn is_sound(path: &[u8]) -> bool {
     let part = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git");
     path.len() <= PATH_MAX && path.split(|byte| *byte == b'/').all(part)
 }
 
-/// Names the state of a file that is not kept: the reason, the size, and a digest of the time of its last change.
+/// Returns the name for the state of a file that is not stored: the reason, the size, and a digest of the time of its last change.
 fn placeholder(why: NotKept, path: &Path, found: &Metadata) -> ObjectName {
     let mut digest = Sha1::new();
     let mut add = |found: &Metadata| {
@@ -420,8 +419,8 @@ fn unlisted(warnings: &[u8]) -> Vec<String> {
     text.lines().filter_map(folder).take(NAMED).collect()
 }
 
-/// Translates an ignore rule of a folder above into one that counts from a folder `below` it. `None` for a rule without an effect
-/// there. A rule that names the way to the folder by wildcards has none.
+/// Translates an ignore rule of a folder above into one for a folder `below` it; `None` for a rule without an effect
+/// there. A rule that names the path to the folder by wildcards has none.
 fn rule_below(line: &str, below: &str) -> Option<String> {
     let line = line.trim_end();
     if line.is_empty() || line.starts_with('#') || below.is_empty() {

@@ -7,7 +7,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::error::{Result, WorkspaceError};
 
-/// Longest identifier of a session, a run or a patch, in bytes; a longer one is refused.
+/// Maximum length of the identifier of a session, a run or a patch, in bytes; a longer one is refused.
 const ID_MAX: usize = 120;
 
 /// The SHA-1 name of a tree or blob in a store.
@@ -16,7 +16,7 @@ const ID_MAX: usize = 120;
 pub struct ObjectName([u8; 20]);
 
 impl ObjectName {
-    /// Reads 40 hexadecimal digits in lower case.
+    /// Parses 40 hexadecimal digits in lower case.
     pub fn parse(text: &[u8]) -> Option<Self> {
         data_encoding::HEXLOWER.decode(text).ok()?.try_into().ok().map(Self)
     }
@@ -78,7 +78,7 @@ pub(crate) fn checked_id(id: &str) -> Result<&str> {
     Ok(id)
 }
 
-/// Writes a path as text: unchanged if it is UTF-8, quoted as git does otherwise.
+/// Returns a path as text: unchanged if it is UTF-8, otherwise quoted as git does.
 pub fn shown_path(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(text) if !text.starts_with('"') => text.to_owned(),
@@ -86,7 +86,7 @@ pub fn shown_path(path: &[u8]) -> String {
     }
 }
 
-/// Reads the path that [`shown_path`] wrote.
+/// Parses a path that [`shown_path`] returned.
 pub fn read_path(text: &str) -> Vec<u8> {
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return text.as_bytes().to_vec();
@@ -112,7 +112,7 @@ pub fn read_path(text: &str) -> Vec<u8> {
     out
 }
 
-/// Writes a path for the header of a patch.
+/// Returns a path for the header of a patch.
 pub(crate) fn header_path(prefix: &[u8], path: &[u8]) -> String {
     let plain = path.iter().all(|byte| !matches!(byte, 0..=31 | b'"' | b'\\' | 127..=255));
     if plain { String::from_utf8_lossy(&[prefix, path].concat()).into_owned() } else { quoted(prefix, path) }

@@ -1,9 +1,9 @@
-//! The repository that a folder lies in, as gitrepository-layout(5) and gitfile in gitglossary(7) describe it.
+//! The repository that a folder is in, as gitrepository-layout(5) and gitfile in gitglossary(7) describe it.
 //!
-//! No setting of a repository is read. Besides `.git` of the folder and of the folders above it, only git's own pointers are
-//! followed: the `gitdir:` line of a `.git` file, `commondir`, and the pointer back to a worktree. Only regular files of at most
-//! [`FILE_MAX`] bytes are read, and a symbolic link is never opened. A repository counts only if it belongs to the user of this
-//! process, as with git's `safe.directory`.
+//! No setting of a repository is read. Besides `.git` of the folder and of the folders above it, only git's own
+//! pointers are followed: the `gitdir:` line of a `.git` file, `commondir`, and the pointer back to a worktree. Only
+//! regular files of at most [`FILE_MAX`] bytes are read, and a symbolic link is never opened. A repository counts only
+//! if it belongs to the user of this process, as with git's `safe.directory`.
 
 use std::ffi::OsStr;
 use std::fs::{Metadata, OpenOptions};
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// Most bytes of a file that is read; a longer one counts as unusable.
+/// Maximum size of a file, in bytes; a longer one counts as unusable.
 const FILE_MAX: u64 = 4096;
-/// Folders above the first that are looked at; a repository further up is not found.
+/// Maximum number of folders above the first that are searched; a repository further up is not found.
 const ANCESTORS: usize = 128;
 
 /// The project of a folder. Names are as they are on disk, with invalid UTF-8 replaced and nothing escaped or shortened.
@@ -28,14 +28,14 @@ pub struct FolderProject {
     pub root: PathBuf,
     /// The branch that is checked out; absent with a detached HEAD and outside of repositories.
     pub branch: Option<String>,
-    /// The name of the linked worktree that the folder lies in.
+    /// The name of the linked worktree that the folder is in.
     pub worktree: Option<String>,
 }
 
 /// The places of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RepositoryPlaces {
-    /// The top of the working tree that the folder lies in.
+    /// The top of the working tree that the folder is in.
     pub(crate) top: PathBuf,
     /// The folder with HEAD and the index of this working tree.
     pub(crate) private: PathBuf,
@@ -45,16 +45,16 @@ pub(crate) struct RepositoryPlaces {
     branch: Option<String>,
 }
 
-/// The answer of `.git` in a folder.
+/// The kind of `.git` in a folder.
 enum GitEntry {
-    /// Nothing, or a folder that is no repository: git looks further up.
+    /// There is no repository: git searches further up.
     None,
-    /// A repository that is not there, belongs to another user, or is named in a way that is not followed: the search ends.
+    /// A repository that does not exist, belongs to another user, or is named in a way that is not followed: the search ends.
     Unusable,
     Repository(Box<RepositoryPlaces>),
 }
 
-/// Reads the project of a folder from the disk. A folder that is missing or unreadable is a project of its own.
+/// Reads the project of a folder from the disk. A missing or unreadable folder is a project of its own.
 pub fn project_of(folder: &Path) -> FolderProject {
     let Ok(folder) = folder.canonicalize() else { return itself(folder) };
     match nearest(&folder) {
@@ -67,7 +67,7 @@ pub fn project_of(folder: &Path) -> FolderProject {
     }
 }
 
-/// Finds the places of the repository that a folder lies in; `None` outside of a usable one.
+/// Finds the places of the repository that a folder is in; `None` outside of a usable one.
 pub(crate) fn places_of(folder: &Path) -> Option<RepositoryPlaces> {
     match nearest(&folder.canonicalize().ok()?) {
         (_, GitEntry::Repository(found)) => Some(*found),
@@ -75,7 +75,7 @@ pub(crate) fn places_of(folder: &Path) -> Option<RepositoryPlaces> {
     }
 }
 
-/// Looks for `.git` in the folder and above it, on the same file system.
+/// Searches for `.git` in the folder and above it, on the same file system.
 fn nearest(folder: &Path) -> (PathBuf, GitEntry) {
     let device = folder.metadata().map(|found| found.dev()).ok();
     for place in folder.ancestors().take(ANCESTORS) {
@@ -101,7 +101,7 @@ fn name_of(folder: &Path) -> String {
     name.strip_suffix(".git").filter(|rest| !rest.is_empty()).unwrap_or(&name).to_owned()
 }
 
-/// Returns whether a file or folder is no link and belongs to the user of this process.
+/// Returns whether a file or folder is not a link and belongs to the user of this process.
 pub(crate) fn is_own(path: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     path.symlink_metadata().is_ok_and(|found| !found.is_symlink() && found.uid() == user)
@@ -124,7 +124,7 @@ fn entry_of(place: &Path) -> GitEntry {
     pointed(place, &git, &found).map_or(GitEntry::Unusable, |found| GitEntry::Repository(Box::new(found)))
 }
 
-/// Reads the repository that a `.git` file points to: of a linked worktree, a submodule, or one that is kept elsewhere.
+/// Reads the repository that a `.git` file points to: of a linked worktree, a submodule, or one in another place.
 fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlaces> {
     if !found.is_file() || !is_own(git) {
         return None;
@@ -135,7 +135,7 @@ fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlace
     let places = match read_small(&private.join("commondir")) {
         None => RepositoryPlaces { root: top.clone(), top, common: private.clone(), private, branch },
         Some(common) => {
-            // Anybody can write a `.git` file: only a worktree that its repository knows is a part of it.
+            // Anybody can write a `.git` file: only a worktree that its repository knows is part of it.
             let back = pointer(&private, &read_small(&private.join("gitdir"))?)?;
             if back.file_name() != Some(OsStr::new(".git")) || back.parent()?.canonicalize().ok()? != place {
                 return None;
@@ -143,7 +143,7 @@ fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlace
             let common = pointer(&private, &common)?.canonicalize().ok()?;
             head_of(&common)?;
             let hidden = common.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
-            // `.git` lies in the main working tree. A bare repository with a hidden name lies among its worktrees.
+            // `.git` is in the main working tree. A bare repository with a hidden name is among its worktrees.
             let root = if hidden { common.parent()?.to_owned() } else { common.clone() };
             RepositoryPlaces { root, top, private, common, branch }
         }
@@ -151,14 +151,14 @@ fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlace
     (is_own(&places.private) && is_own(&places.common)).then_some(places)
 }
 
-/// Reads the path in a pointer, from the folder that the pointer counts from.
+/// Reads the path in a pointer, relative to the folder `from`.
 fn pointer(from: &Path, text: &[u8]) -> Option<PathBuf> {
     let text = text.trim_ascii();
     let sound = !text.is_empty() && !text.contains(&b'\n') && !text.contains(&0);
     sound.then(|| from.join(OsStr::from_bytes(text)))
 }
 
-/// Reads the branch that is checked out, if one is; `None` if the folder has no `HEAD` of a repository.
+/// Reads the checked-out branch, if there is one; `None` if the folder has no `HEAD` of a repository.
 fn head_of(repository: &Path) -> Option<Option<String>> {
     const BRANCHES: &[u8] = b"refs/heads/";
     let head = repository.join("HEAD");
@@ -183,7 +183,7 @@ fn head_of(repository: &Path) -> Option<Option<String>> {
     Some(branch.map(|name| String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Reads a regular file that is short.
+/// Reads a short regular file.
 fn read_small(path: &Path) -> Option<Vec<u8>> {
     read_regular(path, FILE_MAX)
 }

@@ -13,34 +13,33 @@ use crate::names::checked_id;
 use crate::store::{FolderStore, sync_folder};
 use crate::values::{FolderLook, Moment, MomentKind};
 
-/// Most paths of one moment; the list then says that the author of further files is not known.
+/// Maximum number of paths of a moment; above it the list reports the author of further files as unknown.
 const PATHS: usize = 5000;
-/// Bytes of a session's file beyond which moments have no paths.
+/// Size of a session's file above which moments have no paths, in bytes.
 const FILE_SOFT: u64 = 4 << 20;
-/// Sessions whose moments are remembered; beyond it all are forgotten, and read again.
+/// Maximum number of sessions whose moments are cached; above it all are removed, and read again.
 const REMEMBERED: usize = 4;
 /// The name of the file.
 const FILE: &str = "moments";
 
-/// A moment to note.
+/// A moment to record.
 #[derive(Clone, Debug)]
 pub struct NewMoment<'a> {
     /// The kind.
     pub kind: MomentKind,
     /// The time in milliseconds since 1970.
     pub at: i64,
-    /// A text of the caller that is kept with the moment.
+    /// A text of the caller that is stored with the moment.
     pub note: &'a str,
-    /// `true` if the look came after the work that it was to precede had begun.
+    /// `true` if the look came after the beginning of the work that it should precede.
     pub late: bool,
 }
 
 impl FolderStore {
-    /// Notes a moment of a session. A second base, a second start of a run and a second end of one have no effect. A session that
-    /// begins with a run gets a base that is [`Moment::late`].
+    /// Records a moment of a session. A second base, a second start of a run and a second end of one have no effect. A
+    /// session that begins with a run gets a base that is [`Moment::late`].
     ///
-    /// # Errors
-    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and those of git and the disk; then nothing is noted.
+    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and errors of git and the disk; then nothing is recorded.
     pub fn mark(&self, session: &str, moment: NewMoment<'_>, look: &FolderLook) -> Result<()> {
         let NewMoment { kind, at, note, late } = moment;
         let _turn = self.turn()?;
@@ -71,10 +70,9 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Reads the moments of a session, oldest first. A session that is not known has none.
+    /// Reads the moments of a session, oldest first. An unknown session has none.
     ///
-    /// # Errors
-    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
     pub fn moments(&self, session: &str) -> Result<Arc<Vec<Moment>>> {
         if let Some(known) = self.records.lock().get(checked_id(session)?) {
             return Ok(Arc::clone(known));
@@ -92,7 +90,7 @@ impl FolderStore {
         records.insert(session.to_owned(), moments);
     }
 
-    /// Reads the moments, and the length of the file up to the last whole line: a crash may leave half a line.
+    /// Reads the moments, and the length of the file up to the last complete line: a crash may leave an incomplete one.
     fn read_moments(&self, session: &str) -> Result<(Arc<Vec<Moment>>, u64)> {
         let text = match fs::read(self.session_folder(session).join(FILE)) {
             Ok(text) => text,

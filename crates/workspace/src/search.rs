@@ -1,7 +1,7 @@
-//! The files of a folder that fit a query.
+//! The files of a folder that match a query.
 //!
-//! The walk reads the nearest files first. Ignore rules are those of the crate `ignore`; its own walk is not used, because it opens
-//! whatever is called `.gitignore`: a pipe, or a link to a file without an end.
+//! The walk reads the nearest files first. Ignore rules are those of the crate `ignore`; its own walk is not used,
+//! because it opens anything that is called `.gitignore`: a pipe, or a link to a file without an end.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{DirEntry, read_dir};
@@ -18,31 +18,31 @@ use parking_lot::Mutex;
 
 use crate::project::{places_of, read_regular};
 
-/// Most files in one answer; further ones are left out.
+/// Maximum number of files in one answer; further ones are left out.
 pub const FOUND_MAX: usize = 100;
-/// Entries of folders that are looked at; beyond that the walk ends.
+/// Maximum number of entries of folders that are read; above it the walk ends.
 const VISITED: usize = 50_000;
-/// Entries of one folder that are looked at; its further ones are left out.
+/// Maximum number of entries of one folder that are read; further ones are left out.
 const IN_ONE_FOLDER: usize = 10_000;
-/// Bytes of all paths; beyond that the walk ends.
+/// Maximum size of all paths, in bytes; above it the walk ends.
 const PATHS_BYTES: usize = 8 << 20;
-/// Depth of folders below the first; deeper ones are left out.
+/// Maximum depth of folders below the first; deeper ones are left out.
 const DEPTH: usize = 32;
-/// Duration of a walk; then it ends with what it has.
+/// Maximum duration of a walk; then it ends with the files found so far.
 const TIME: Duration = Duration::from_secs(2);
-/// Most bytes of a file with ignore rules; a longer one has no effect.
+/// Maximum size of a file with ignore rules, in bytes; a longer one has no effect.
 const RULES_BYTES: u64 = 64 << 10;
-/// Most rules of one file; further ones have no effect.
+/// Maximum number of rules of one file; further ones have no effect.
 const RULES: usize = 1000;
-/// Folders with rules on the way to a file, those above the first included; rules of further ones have no effect.
+/// Maximum number of folders with rules on the path to a file, including those above the first; rules of further ones have no effect.
 const RULED_FOLDERS: usize = 24;
-/// Names of files with ignore rules; those of the later one count more.
+/// Names of files with ignore rules; those of the later one take precedence.
 const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 /// Duration for which a walk is used again.
 const KEPT: Duration = Duration::from_secs(10);
-/// Walks that are kept; beyond that the oldest are dropped, and made again when they are asked for.
+/// Maximum number of cached walks; above it the oldest are removed, and made again when they are requested.
 const KEPT_FOLDERS: usize = 16;
-/// Bytes of the walks that are kept; beyond that the oldest are dropped.
+/// Maximum size of the cached walks, in bytes; above it the oldest are removed.
 const KEPT_BYTES: usize = 32 << 20;
 
 /// The files of a folder.
@@ -55,7 +55,7 @@ pub struct WalkedFiles {
     bytes: usize,
 }
 
-/// The walks that were made of late.
+/// The recent walks.
 #[derive(Debug, Default)]
 pub struct KeptWalks(Mutex<HashMap<PathBuf, (Arc<WalkedFiles>, Instant)>>);
 
@@ -76,11 +76,10 @@ struct Pending {
 }
 
 impl KeptWalks {
-    /// Returns the files of a folder, from a walk of the last seconds or a new one. Blocks for about two seconds at most, unless
-    /// the disk hangs.
+    /// Returns the files of a folder, from a walk of the last seconds or a new one. Blocks for about two seconds at
+    /// most, unless the disk hangs.
     ///
-    /// # Errors
-    /// The error of the system, if the folder cannot be read.
+    /// # Errors Returns the error of the system if the folder cannot be read.
     pub fn files(&self, folder: &Path) -> io::Result<Arc<WalkedFiles>> {
         let fresh = |kept: &(Arc<WalkedFiles>, Instant)| kept.1.elapsed() < KEPT;
         if let Some((files, _)) = self.0.lock().get(folder).filter(|kept| fresh(kept)) {
@@ -101,7 +100,7 @@ impl KeptWalks {
 }
 
 impl WalkedFiles {
-    /// Returns the paths that fit `query` best, at most `limit` and [`FOUND_MAX`]. All fit an empty one.
+    /// Returns the paths that match `query` best, at most `limit` and [`FOUND_MAX`]. All match an empty one.
     pub fn best(&self, query: &str, limit: usize) -> Vec<String> {
         let (query, limit) = (query.trim(), limit.clamp(1, FOUND_MAX));
         if query.is_empty() {
@@ -112,7 +111,7 @@ impl WalkedFiles {
         let mut chars = Vec::new();
         let mut score = |path: &String| pattern.score(Utf32Str::new(path, &mut chars), &mut matcher);
         let mut fit: Vec<_> = self.paths.iter().filter_map(|path| Some((score(path)?, path))).collect();
-        // Of equal ones the shorter path.
+        // Of equal matches the shorter path is first.
         fit.sort_unstable_by(|(a, x), (b, y)| b.cmp(a).then(x.len().cmp(&y.len())).then(x.cmp(y)));
         fit.into_iter().take(limit).map(|(_, path)| path.clone()).collect()
     }
@@ -120,8 +119,7 @@ impl WalkedFiles {
 
 /// Walks a folder. Hidden and ignored files are left out, and links are not followed.
 ///
-/// # Errors
-/// The error of the system, if the folder cannot be read.
+/// # Errors Returns the error of the system if the folder cannot be read.
 pub fn files_of(folder: &Path) -> io::Result<WalkedFiles> {
     let until = Instant::now() + TIME;
     let (mut out, mut visited) = (WalkedFiles::default(), 0);
@@ -177,7 +175,7 @@ fn sorted_names(
             *truncated = true;
             break;
         }
-        // A name that is no text cannot be written in a prompt.
+        // A name that is not UTF-8 cannot be written in a prompt.
         let named = entry.ok().and_then(|entry| Some((entry.file_name().into_string().ok()?, entry)));
         let Some((name, entry)) = named else { continue };
         if names.len() == IN_ONE_FOLDER {
@@ -203,7 +201,7 @@ fn is_ignored(rules: Option<&Rules>, path: &Path, is_dir: bool) -> bool {
     false
 }
 
-/// Reads the rules of the folders above, up to the top of the repository; none outside of one that belongs to this user.
+/// Reads the rules of the folders above, up to the top of the repository; `None` outside of one that belongs to this user.
 fn rules_above(folder: &Path) -> Option<Arc<Rules>> {
     let places = places_of(folder)?;
     let above: Vec<&Path> = folder.ancestors().skip(1).take_while(|place| place.starts_with(&places.top)).collect();
@@ -212,7 +210,7 @@ fn rules_above(folder: &Path) -> Option<Arc<Rules>> {
     above.into_iter().take(RULED_FOLDERS).rev().fold(first, |rules, place| rules_in(place, rules))
 }
 
-/// Reads the rules in a folder, beside those above it.
+/// Reads the rules in a folder, in addition to those above it.
 fn rules_in(folder: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
     let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
     if depth > RULED_FOLDERS {
@@ -230,7 +228,7 @@ fn rules_of(folder: &Path, files: &[PathBuf]) -> Option<Gitignore> {
     let mut any = false;
     for text in files.iter().filter_map(|file| read_regular(file, RULES_BYTES)) {
         for line in String::from_utf8_lossy(&text).lines().take(RULES) {
-            // A rule that makes no sense has no effect, as with git.
+            // An invalid rule has no effect, as with git.
             any |= builder.add_line(None, line).is_ok();
         }
     }

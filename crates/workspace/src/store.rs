@@ -20,7 +20,7 @@ use crate::values::{Caches, LookState, Records};
 
 /// The folder of all stores in the state folder.
 const STORES: &str = "workspaces";
-/// Most bytes of a file that a store keeps; a larger one is named in looks, and is neither compared nor undone.
+/// Maximum size of a file that is stored, in bytes; a larger one is named in looks, and is neither compared nor undone.
 pub const KEPT_FILE_MAX: u64 = 8 << 20;
 /// Seconds for a command that reads little.
 pub(crate) const SHORT: u64 = 20;
@@ -28,44 +28,43 @@ pub(crate) const SHORT: u64 = 20;
 pub(crate) const LOOK: u64 = 60;
 /// Seconds for maintenance.
 const MAINTENANCE: u64 = 600;
-/// Most bytes of a list that git prints; a longer one counts as cut.
+/// Maximum size of a list that git prints, in bytes; a longer one counts as cut.
 pub(crate) const LIST_MAX: usize = 32 << 20;
 /// Seconds that a call waits for the calls before it on the same store; then it is [`WorkspaceError::Slow`].
 const TURN_WAIT: u64 = 60;
 /// Time that opening waits for another process to leave the store; then it is [`WorkspaceError::InUse`].
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Settings of a store. All that runs programs is off; windows of packs are small, because the address space is limited.
+/// Settings of a store. Everything that runs programs is off; windows of packs are small, because the address space is limited.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tautocrlf = false\n\tsafecrlf = false\n\tfsmonitor = false\n\
     \thooksPath = /dev/null\n\tbigFileThreshold = 1m\n\tpreloadIndex = false\n\tfsyncMethod = batch\n\
     \tfsync = loose-object,pack,pack-metadata,reference\n\tpackedGitWindowSize = 16m\n\tpackedGitLimit = 128m\n\
     \tdeltaBaseCacheLimit = 16m\n\tquotePath = false\n\tlogAllRefUpdates = false\n\
     [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[index]\n\tversion = 4\n\tthreads = 1\n[submodule]\n\trecurse = false\n\
     [pack]\n\tthreads = 1\n\twindowMemory = 64m\n\tdeltaCacheSize = 16m\n[diff]\n\trenameLimit = 100\n[protocol]\n\tallow = never\n";
-/// Attributes of a store: the bytes of files are kept as they are.
+/// Attributes of a store: the bytes of files are stored unchanged.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding !diff\n";
 
 /// The stores of a state folder. Callers of one folder share its store.
 #[derive(Debug)]
 pub struct FolderStores {
     home: PathBuf,
-    /// One lock for each folder, so that a disk that hangs keeps no other folder waiting.
+    /// A lock for each folder, so that a disk that hangs does not block another folder.
     open: Mutex<HashMap<PathBuf, OpenStore>>,
 }
 
-/// The store of a folder while somebody uses it.
+/// The store of a folder while it is in use.
 type OpenStore = Arc<Mutex<Weak<FolderStore>>>;
 
 impl FolderStores {
-    /// Names the state folder; nothing is read or made yet.
+    /// Makes the stores of a state folder; nothing is read or created yet.
     pub fn new(state_folder: &Path) -> Self {
         Self { home: state_folder.to_owned(), open: Mutex::default() }
     }
 
-    /// Opens the store of a folder, or makes it. Undo that a crash left unfinished is completed or discarded first.
+    /// Opens the store of a folder, or makes it. An undo that a crash interrupted is completed or discarded first.
     ///
-    /// # Errors
-    /// [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and those of the disk.
+    /// # Errors Returns [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and errors of the disk.
     pub fn of(&self, folder: &Path) -> Result<Arc<FolderStore>> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
         let slot = self.slot(&folder);
@@ -80,10 +79,9 @@ impl FolderStores {
 }
 
 impl FolderStores {
-    /// Forgets a session of a folder, which may be gone. No store is made for it.
+    /// Removes a session from the store of a folder, which may no longer exist. No store is made for it.
     ///
-    /// # Errors
-    /// As [`FolderStore::forget`].
+    /// # Errors Returns the errors of [`FolderStore::forget`].
     pub fn forget(&self, folder: &Path, session: &str) -> Result<()> {
         let exists = folder.canonicalize();
         let place = self.home.join(STORES).join(digest_of(exists.as_deref().unwrap_or(folder).as_os_str().as_bytes()));
@@ -96,7 +94,7 @@ impl FolderStores {
         }
         let doing = disk("forgetting a session");
         fs::remove_dir_all(sessions.join(session)).map_err(&doing)?;
-        // The folder is gone with the objects of its repository: without sessions, nobody asks for the rest.
+        // The folder no longer exists, and neither do the objects of its repository: without sessions, the rest is not needed.
         if fs::read_dir(&sessions).is_ok_and(|mut left| left.next().is_none()) {
             fs::remove_dir_all(place).map_err(doing)?;
         }
@@ -109,10 +107,9 @@ impl FolderStores {
         Arc::clone(open.entry(folder.to_owned()).or_default())
     }
 
-    /// Removes the store of a folder that is about to go, with the moments of all its sessions. A store that is in use stays.
+    /// Removes the store of a folder that is about to be deleted, with the moments of all its sessions. A store that is in use stays.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Disk`].
+    /// # Errors Returns [`WorkspaceError::Disk`].
     pub fn remove(&self, folder: &Path) -> Result<()> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
         let slot = self.slot(&folder);
@@ -139,7 +136,7 @@ impl FolderStores {
 pub struct FolderStore {
     pub(crate) folder: PathBuf,
     pub(crate) place: PathBuf,
-    /// The state folder below the folder, if it lies there; looks leave it out.
+    /// The state folder below the folder, if it is there; looks leave it out.
     pub(crate) private: Option<PathBuf>,
     pub(crate) git: Git,
     turn: Mutex<()>,
@@ -190,7 +187,7 @@ impl FolderStore {
         Ok(store)
     }
 
-    /// The folder, with its links resolved.
+    /// Returns the folder, with its links resolved.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -219,15 +216,14 @@ impl FolderStore {
 
     /// Reads the content of one side of a file.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Git`] of a placeholder and of a blob that is not kept, [`WorkspaceError::Damaged`] of one whose bytes do not
-    /// have its name.
+    /// # Errors Returns [`WorkspaceError::Git`] for a placeholder and for a blob that is not stored,
+    /// [`WorkspaceError::Damaged`] for one whose bytes do not have its name.
     pub fn content(&self, side: crate::FileSide) -> Result<Vec<u8>> {
         let _turn = self.turn()?;
         self.blob(side.name)
     }
 
-    /// Keeps bytes as a blob.
+    /// Stores bytes as a blob.
     pub(crate) fn keep_blob(&self, bytes: &[u8]) -> Result<ObjectName> {
         let args = ["hash-object", "-w", "--stdin", "--no-filters", "-t", "blob"];
         let doing = "keeping how a file is";
@@ -239,7 +235,7 @@ impl FolderStore {
         Ok(name)
     }
 
-    /// Names objects of a session, so that maintenance keeps them.
+    /// Makes references to objects of a session, so that maintenance retains them.
     pub(crate) fn keep_objects(&self, session: &str, names: &[ObjectName]) -> Result<()> {
         let session = checked_id(session)?;
         let line = |name: &ObjectName| format!("update refs/sessions/{session}/{name} {name}\n");
@@ -249,10 +245,9 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Forgets a session: its moments, what was undone in it, and the names of its trees. Maintenance then frees the disk.
+    /// Removes a session: its moments, its undone changes, and the references to its trees. Maintenance then frees the disk.
     ///
-    /// # Errors
-    /// [`WorkspaceError::BadId`], and those of git and the disk. A call that failed can be repeated.
+    /// # Errors Returns [`WorkspaceError::BadId`], and errors of git and the disk. A call that failed can be repeated.
     pub fn forget(&self, session: &str) -> Result<()> {
         let _turn = self.turn()?;
         let doing = "forgetting a session";
@@ -270,8 +265,7 @@ impl FolderStore {
 
     /// Returns whether a session still has moments here.
     ///
-    /// # Errors
-    /// [`WorkspaceError::BadId`].
+    /// # Errors Returns [`WorkspaceError::BadId`].
     pub fn knows(&self, session: &str) -> Result<bool> {
         Ok(self.session_folder(checked_id(session)?).is_dir())
     }
@@ -283,11 +277,11 @@ impl FolderStore {
     /// Makes the store independent of the repository whose objects it borrows, removes what no session names, and packs the rest.
     /// Meant for idle times: a large repository takes seconds and as many bytes as its newest state.
     ///
-    /// Until this was called, a state of the folder that the repository prunes is not kept, and its files are
+    /// Until this was called, a state of the folder that the repository prunes is lost, and its files are
     /// [`Comparison::Unreadable`](crate::Comparison::Unreadable).
     ///
     /// # Errors
-    /// The errors of git; then the store stays as it was.
+    /// Returns the errors of git; then the store stays as it was.
     pub fn maintain(&self) -> Result<()> {
         let _turn = self.turn()?;
         let doing = "packing the store";
@@ -298,7 +292,7 @@ impl FolderStore {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(doing)(error)),
             _ => {}
         }
-        // A look that was not marked yet may still be marked or undone.
+        // A look without a moment may still be marked or undone.
         self.run(MAINTENANCE, &["prune", "--expire=1.hour.ago"], None)?.checked(doing)?;
         Ok(())
     }
@@ -322,7 +316,7 @@ fn locked(path: &Path) -> Result<File> {
     }
 }
 
-/// Makes a store beside its place and moves it there, so that a store that is there is whole.
+/// Makes a store beside its place and moves it there, so that an existing store is complete.
 fn make(git: &Git, place: &Path, folder: &Path) -> Result<()> {
     let doing = "making the store of the folder";
     let beside = place.with_extension("new");
@@ -346,7 +340,7 @@ fn make(git: &Git, place: &Path, folder: &Path) -> Result<()> {
     fill().map_err(disk(doing))
 }
 
-/// Removes locks and halves of files that a killed git left.
+/// Removes locks and incomplete files that a killed git left.
 fn remove_stale(place: &Path, depth: usize) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
@@ -376,7 +370,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     sync_folder(path.parent().unwrap_or(path))
 }
 
-/// Waits until the names of a folder are on disk.
+/// Waits until the names in a folder are on disk.
 pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     File::open(path)?.sync_all()
 }

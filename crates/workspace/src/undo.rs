@@ -1,9 +1,9 @@
-//! Undoing a change, and bringing it back.
+//! Undo and redo of a change.
 //!
-//! An undo is a list of steps, each of which turns one known side of a file into another. The sides are blobs whose bytes are checked
-//! against their names, so an undo writes nothing but what was shown. The list is written to a journal and synced before the first
-//! file is touched. A file is written beside its place and moved there. When the store is opened again, an unfinished list is
-//! completed or discarded, by the side on which each file is.
+//! An undo is a list of steps, each of which turns one known side of a file into another. The sides are blobs whose
+//! bytes are checked against their names, so an undo writes only content that was shown. The list is written to a
+//! journal and synced before the first file is touched. A file is written beside its place and moved there. When the
+//! store is opened again, an unfinished list is completed or discarded, by the side on which each file is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +20,12 @@ use crate::names::{ObjectName, checked_id, header_path, read_path, shown_path};
 use crate::store::{FolderStore, KEPT_FILE_MAX, replace};
 use crate::values::{Comparison, FileSide, LINK, PLACEHOLDER, PathChange};
 
-/// Most undone changes that a session keeps; the oldest are forgotten, and cannot be brought back.
+/// Maximum number of undone changes that a session stores; the oldest are removed, and cannot be redone.
 const KEPT: usize = 200;
 /// The end of the names of the journal's files.
 const ENTRY: &str = ".json";
 
-/// A wish to undo a change.
+/// A request to undo a change.
 #[derive(Clone, Debug)]
 pub struct UndoOrder<'a> {
     /// The session.
@@ -36,11 +36,11 @@ pub struct UndoOrder<'a> {
     pub path: &'a [u8],
     /// The digest of the change as it was shown.
     pub digest: &'a str,
-    /// The number of a hunk; all of the file if absent.
+    /// The number of a hunk; the whole file if absent.
     pub hunk: Option<usize>,
     /// The time in milliseconds since 1970.
     pub at: i64,
-    /// A text of the caller that is kept with the record, such as the author as JSON.
+    /// A text of the caller that is stored with the record, such as the author as JSON.
     pub note: &'a str,
 }
 
@@ -64,7 +64,7 @@ pub struct UndoStep {
     pub to: Option<FileSide>,
 }
 
-/// A change that was undone and can be brought back.
+/// An undone change that can be redone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoneFiles {
     /// The identifier.
@@ -85,18 +85,18 @@ pub struct UndoneFiles {
 pub struct UndoResult {
     /// The undone change.
     pub undone: UndoneFiles,
-    /// A patch that brings the change back; empty for a file that is not compared by lines.
+    /// A patch that redoes the change; empty for a file that is not compared by lines.
     pub patch: Vec<u8>,
 }
 
-/// The way in which a list of steps is gone through.
+/// The direction in which a list of steps is applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Undo,
     Redo,
 }
 
-/// The work of one step.
+/// The action of one step.
 enum Action {
     /// The file is on its new side already.
     None,
@@ -120,12 +120,11 @@ impl UndoneFiles {
 }
 
 impl FolderStore {
-    /// Undoes a change that `changes` lists, or one hunk of it. No file is touched unless each is exactly as it was shown.
+    /// Undoes a change that `changes` lists, or one hunk of it. No file is changed unless each is exactly as it was shown.
     ///
-    /// # Errors
-    /// [`WorkspaceError::NoChange`], [`WorkspaceError::ChangedMeanwhile`], [`WorkspaceError::NotUndoable`],
-    /// [`WorkspaceError::BadId`], and those of git and the disk. After an error of the disk, a renamed file may be half undone; the
-    /// undone change is listed then.
+    /// # Errors Returns [`WorkspaceError::NoChange`], [`WorkspaceError::ChangedMeanwhile`],
+    /// [`WorkspaceError::NotUndoable`], [`WorkspaceError::BadId`], and errors of git and the disk. After an error of
+    /// the disk, a renamed file may be half undone; the undone change is listed then.
     pub fn undo(&self, changes: &SessionChanges, order: &UndoOrder<'_>) -> Result<UndoResult> {
         let _turn = self.turn()?;
         let (session, patch_id) = (checked_id(order.session)?, checked_id(order.patch_id)?);
@@ -138,7 +137,7 @@ impl FolderStore {
         let blobs: BTreeSet<ObjectName> = sides.map(|side| side.name).collect();
         let blobs: Vec<ObjectName> = blobs.into_iter().collect();
         for name in &blobs {
-            // What is not kept cannot be brought back.
+            // Content that is not stored cannot be restored.
             self.blob(*name).map_err(|error| match error {
                 WorkspaceError::Git { .. } => {
                     WorkspaceError::NotUndoable("how the file was is not kept any more".into())
@@ -155,10 +154,9 @@ impl FolderStore {
         Ok(UndoResult { undone, patch })
     }
 
-    /// Lists what was undone in a session and can be brought back, newest first.
+    /// Lists the undone changes of a session that can be redone, newest first.
     ///
-    /// # Errors
-    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
     pub fn undone(&self, session: &str) -> Result<Vec<UndoneFiles>> {
         let mut all: Vec<UndoneFiles> = Vec::new();
         let entries = match fs::read_dir(self.session_folder(checked_id(session)?).join("undo")) {
@@ -175,10 +173,9 @@ impl FolderStore {
         Ok(all)
     }
 
-    /// Brings back what was undone.
+    /// Redoes an undone change.
     ///
-    /// # Errors
-    /// [`WorkspaceError::NoPatch`], [`WorkspaceError::ChangedMeanwhile`], and those of git and the disk.
+    /// # Errors Returns [`WorkspaceError::NoPatch`], [`WorkspaceError::ChangedMeanwhile`], and errors of git and the disk.
     pub fn redo(&self, session: &str, patch_id: &str) -> Result<UndoneFiles> {
         let _turn = self.turn()?;
         let all = self.undone(session)?;
@@ -187,7 +184,7 @@ impl FolderStore {
         Ok(undone)
     }
 
-    /// Completes or discards what a crash left unfinished in any session.
+    /// Completes or discards the changes that a crash interrupted in any session.
     pub(crate) fn recover(&self) -> Result<()> {
         let Ok(sessions) = fs::read_dir(self.place.join("sessions")) else { return Ok(()) };
         for session in sessions.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
@@ -202,7 +199,7 @@ impl FolderStore {
                 steps.iter().for_each(|(path, ..)| folder.remove_beside(path, &undone.beside()));
                 let there = steps.iter().filter(|(path, _, to)| self.is_on(&folder, path, *to)).count();
                 if there == 0 {
-                    // Nothing was done. Folders that were made for it go again.
+                    // No file was written. Folders that were made for it are removed.
                     steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
                     self.finish(
                         &session,
@@ -210,7 +207,7 @@ impl FolderStore {
                         if direction == Direction::Undo { None } else { Some(Phase::Done) },
                     )?;
                 } else if there == steps.len() || self.apply(&session, &mut undone, direction).is_err() {
-                    // A file that somebody changed since stays as it is, and the record says what was written.
+                    // A file that was changed since stays unchanged, and the record has the content that was written.
                     steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
                     self.finish(
                         &session,
@@ -226,14 +223,14 @@ impl FolderStore {
     fn is_on(&self, folder: &Beneath, path: &[u8], side: Option<FileSide>) -> bool {
         match folder.found(path, KEPT_FILE_MAX) {
             Ok(Found::File(found)) => side == Some(found),
-            // A folder at the path of a file that is to be absent may hold other files.
+            // A folder at the path of a file that should be absent may have other files.
             Ok(Found::Nothing | Found::Folder) => side.is_none(),
             Ok(Found::Other) | Err(_) => false,
         }
     }
 
-    /// Goes through the steps: checks all files, notes the intent, writes, and notes the result. When a crash is made good, a file
-    /// that is on its new side already is left.
+    /// Applies the steps: checks all files, records the intent, writes, and records the result. During the recovery
+    /// from a crash, a file that is on its new side already is left.
     fn apply(&self, session: &str, undone: &mut UndoneFiles, direction: Direction) -> Result<()> {
         let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
         let steps = undone.ordered(direction);
@@ -296,7 +293,7 @@ impl FolderStore {
         }
     }
 
-    /// Ends a list of which a step failed: it counts as done if a file was written, and as not begun otherwise.
+    /// Ends a list of which a step failed: it counts as done if a file was written, and otherwise as not begun.
     fn abandon(&self, session: &str, undone: &mut UndoneFiles, direction: Direction, folder: &Beneath) -> Result<()> {
         let steps = undone.ordered(direction);
         steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
@@ -344,7 +341,7 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Plans the steps of an undo, and the patch that brings the change back.
+    /// Plans the steps of an undo, and the patch that redoes the change.
     fn plan(
         &self,
         changes: &SessionChanges,
@@ -384,7 +381,7 @@ impl FolderStore {
     }
 }
 
-/// Writes a patch of one hunk, whose old side is the file after the undo.
+/// Makes a patch of one hunk, whose old side is the file after the undo.
 fn hunk_patch(path: &[u8], hunk: &PatchHunk<'_>) -> Vec<u8> {
     let first = |lines: usize| match (lines, hunk.new_lines) {
         (0, 0) => hunk.new_start,

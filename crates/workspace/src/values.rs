@@ -28,9 +28,9 @@ pub struct FileSide {
 pub enum PathStatus {
     /// The path is new.
     Added,
-    /// The content or the mode is another.
+    /// The content or the mode differs.
     Modified,
-    /// The path is gone.
+    /// The path was removed.
     Deleted,
     /// The file had another path, and has the same or a similar content.
     Renamed,
@@ -39,24 +39,24 @@ pub enum PathStatus {
 /// The way in which a file is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// By lines.
+    /// The file is compared by lines.
     Text,
-    /// By lines, but the lines were not counted in time.
+    /// The file is compared by lines, but the lines were not counted in time.
     Uncounted,
-    /// Not by lines: a side has a NUL in its first 8,000 bytes.
+    /// The file is not compared by lines: a side has a NUL in its first 8,000 bytes.
     Binary,
-    /// Not by lines: a side is larger than [`COMPARED_MAX`](crate::COMPARED_MAX) or was too large to be kept.
+    /// The file is not compared by lines: a side is larger than [`COMPARED_MAX`](crate::COMPARED_MAX) or was too large to be stored.
     Large,
-    /// Not by lines: a side is a symbolic link.
+    /// The file is not compared by lines: a side is a symbolic link.
     Link,
-    /// Not at all: a side could not be read, or is not kept any more.
+    /// The file is not compared: a side could not be read, or is not stored any more.
     Unreadable,
-    /// Not at all: a side is a repository of its own.
+    /// The file is not compared: a side is a repository of its own.
     Nested,
 }
 
 impl Comparison {
-    /// Returns why a file has no diff, or no counts of lines.
+    /// Returns the reason why a file has no diff, or no counts of lines.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Text => None,
@@ -90,14 +90,14 @@ pub struct PathChange {
 }
 
 impl PathChange {
-    /// A text that names both sides: another one as soon as a side is another.
+    /// Returns a text that names both sides: it changes whenever a side changes.
     pub fn digest(&self) -> String {
         let side =
             |side: &Option<FileSide>| side.map_or(String::from("-"), |side| format!("{:o}:{}", side.mode, side.name));
         digest_of(format!("{:?}\n{:?}\n{}\n{}", self.path, self.from, side(&self.old), side(&self.new)).as_bytes())
     }
 
-    /// The way in which the modes alone compare the file, without its content.
+    /// Returns the comparison that the modes alone determine, without the content.
     pub(crate) fn by_mode(&self) -> Option<Comparison> {
         let sides = || self.old.iter().chain(&self.new);
         if let Some(placeholder) = sides().find(|side| side.mode == PLACEHOLDER) {
@@ -120,13 +120,13 @@ pub struct TreeDifference {
     pub left_off: usize,
 }
 
-/// Paths, and whether some are left off.
+/// Paths, and whether some are omitted.
 pub(crate) type PathList = (Vec<String>, bool);
 
 /// A way of comparison, and the numbers of added and removed lines.
 pub(crate) type FileCounts = (Comparison, Option<(usize, usize)>);
 
-/// Comparisons that are remembered; a tree never changes, so none goes stale.
+/// Cached comparisons; a tree never changes, so none becomes outdated.
 #[derive(Debug, Default)]
 pub(crate) struct Caches {
     pub(crate) differences: HashMap<(ObjectName, ObjectName), Arc<TreeDifference>>,
@@ -140,16 +140,16 @@ impl std::hash::Hash for FileSide {
     }
 }
 
-/// The reason why a file is named in a tree and not kept.
+/// The reason why a file is named in a tree, but not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotKept {
     /// The file has more than [`KEPT_FILE_MAX`](crate::KEPT_FILE_MAX) bytes.
     Large,
     /// The file cannot be read by this process.
     Unreadable,
-    /// The folder is a repository of its own, of which only its newest change is noticed.
+    /// The folder is a repository of its own, of which only the newest change is noticed.
     Nested,
-    /// The look had kept as many bytes as it may.
+    /// The look had stored the maximum number of bytes.
     Budget,
 }
 
@@ -167,10 +167,10 @@ impl NotKept {
 pub struct FolderLook {
     /// The tree of all files that are not ignored.
     pub tree: ObjectName,
-    /// For each reason, the number of files that are not kept and the first 20 of their paths.
+    /// For each reason, the number of files that are not stored and the first 20 of their paths.
     pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
-    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as
-    /// unknown, never as absent.
+    /// Folders below that could not be listed, and files of ignore rules whose folders could not be, at most 20. Files
+    /// below them count as unknown, never as absent.
     pub unlisted: Vec<String>,
 }
 
@@ -181,18 +181,18 @@ pub(crate) struct LookState {
     pub(crate) begun: u64,
     pub(crate) ended: u64,
     pub(crate) last: Option<Result<FolderLook>>,
-    /// Folders whose file of ignore rules kept git waiting.
+    /// Folders whose file of ignore rules blocked git.
     pub(crate) blocked: Vec<PathBuf>,
 }
 
-/// The moments of sessions that were read of late.
+/// The moments of sessions that were read recently.
 pub(crate) type Records = HashMap<String, Arc<Vec<Moment>>>;
 
 /// The kind of a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MomentKind {
-    /// The session began. Only the first one of a session counts.
+    /// The session began. Only the first base of a session counts.
     Base,
     /// The run began.
     RunStart(String),
@@ -212,12 +212,12 @@ pub struct Moment {
     pub note: String,
     /// The tree.
     pub tree: ObjectName,
-    /// `true` if the look came after the work that it was to precede had begun; true for ever then.
+    /// `true` if the look came after the beginning of the work that it should precede.
     #[serde(default)]
     pub late: bool,
     /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
     pub paths: Vec<String>,
-    /// `true` if there were more paths than are kept.
+    /// `true` if there were more paths than are stored.
     #[serde(default)]
     pub left_off: bool,
     /// Folders that could not be listed.

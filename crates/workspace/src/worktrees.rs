@@ -1,8 +1,8 @@
 //! Git worktrees for sessions: beside the repository, in `REPOSITORY.worktrees/BRANCH`.
 //!
-//! A worktree is written down before it is made, and marked as kept when a session begins in it. One that was not kept is removed
-//! by [`FolderWorktrees::recover`] at the next start. Git runs on the repository of the user here, with all settings that run
-//! programs overridden; see [`safe_git`].
+//! A worktree is recorded before it is made, and marked as kept when a session begins in it. One that was not kept is
+//! removed by [`FolderWorktrees::recover`] at the next start. Git runs on the repository of the user here, with all
+//! settings that run programs overridden; see [`safe_git`].
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -22,20 +22,20 @@ use crate::store::{FolderStores, replace};
 
 /// The file in the state folder that names the worktrees.
 const FILE: &str = "folder-worktrees.json";
-/// Most worktrees; one more is [`WorktreeProblem::TooMany`].
+/// Maximum number of worktrees; one more is [`WorktreeProblem::TooMany`].
 const WORKTREES_MAX: usize = 200;
-/// Longest name of a branch or a base, in bytes; a longer one is refused.
+/// Maximum length of the name of a branch or a base, in bytes; a longer one is refused.
 const BRANCH_MAX: usize = 200;
-/// Most files and commits that are named of what would be lost; the numbers count all.
+/// Maximum number of files and commits that are named in a risk; the numbers count all.
 const NAMED_MAX: usize = 20;
-/// Most filters and hooks with names that are turned off; a repository with more is refused.
+/// Maximum number of filters and hooks with names that are turned off; a repository with more is refused.
 const SETTINGS_MAX: usize = 500;
-/// Limits of a command that only looks.
+/// Limits of a command that only reads.
 const LOOK: Limits = Limits { seconds: 20, output: 4 << 20 };
 /// Limits of a checkout; a worktree that takes longer is removed again.
 const CHECKOUT: Limits = Limits { seconds: 110, output: 4 << 20 };
 
-/// Settings that win over those of the repository.
+/// Settings that override those of the repository.
 #[rustfmt::skip]
 const OVERRIDES: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("core.askPass", ""), ("core.pager", "cat"),
@@ -48,7 +48,7 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("core.preloadIndex", "false"), ("index.threads", "1"), ("pack.threads", "1"),
 ];
 
-/// Variables that turn off what settings cannot. A partial clone would fetch by programs that its settings name.
+/// Variables that turn off features that settings cannot. A partial clone would fetch with programs that its settings name.
 #[rustfmt::skip]
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_ASKPASS", "false"), ("SSH_ASKPASS", "false"), ("GIT_SSH_COMMAND", "false"), ("GIT_PAGER", "cat"),
@@ -59,7 +59,7 @@ const VARIABLES: &[(&str, &str)] = &[
 /// The reason why a worktree was not made, listed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorktreeProblem {
-    /// The folder is in no repository.
+    /// The folder is not in a repository.
     #[error("{0} is in no git repository: choose a folder of one, or start without a worktree")]
     NoRepository(PathBuf),
     /// The name cannot be a branch.
@@ -67,29 +67,29 @@ pub enum WorktreeProblem {
         "this cannot be the name of a branch: use letters, digits, `-`, `_`, `.` and `/`, at most {BRANCH_MAX} bytes"
     )]
     BadBranch,
-    /// The base is no commit of the repository.
+    /// The base is not a commit of the repository.
     #[error(
         "there is no such commit in this repository: give a branch, a tag or a commit that it has, or make a first commit"
     )]
     BadBase,
-    /// The branch is there already.
+    /// The branch exists already.
     #[error("there is a branch of this name already: choose another name, or delete it with `git branch -d`")]
     BranchExists,
-    /// The folder is there already, or cannot be used.
+    /// The folder exists already, or cannot be used.
     #[error("{0} exists already: choose another name, or move it away")]
     FolderExists(PathBuf),
-    /// Too many worktrees.
+    /// There are too many worktrees.
     #[error("there are {WORKTREES_MAX} worktrees already: remove some")]
     TooMany,
-    /// No such worktree was made here.
+    /// The worktree was not made here.
     #[error("no such worktree was made here: `git worktree remove` removes others")]
     Unknown,
-    /// Content would be lost with it that was not shown.
+    /// The removal would lose content that was not shown.
     #[error(
         "this would lose changed files or commits that are not saved elsewhere: commit or merge first, or confirm what was shown"
     )]
     Unsaved(Box<WorktreeRisk>),
-    /// Git, the disk or a limit.
+    /// An error of git, the disk or a limit.
     #[error(transparent)]
     Folder(#[from] WorkspaceError),
 }
@@ -120,7 +120,7 @@ pub struct WorktreeReady {
     pub cwd: PathBuf,
 }
 
-/// The content that is in a worktree only.
+/// The content that exists only in a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeRisk {
     /// The number of changed and new files that are not committed; ignored files are not counted.
@@ -133,11 +133,11 @@ pub struct WorktreeRisk {
     pub commits: Vec<String>,
     /// `true` if no branch is checked out, so that commits are lost even if the branch stays.
     pub detached: bool,
-    /// A name of the content: another one as soon as a file or a commit is another.
+    /// A digest of the content, which changes whenever a file or a commit changes.
     pub consent: String,
 }
 
-/// The worktrees that are written down in a state folder. Calls block, one at a time.
+/// The recorded worktrees of a state folder. Calls block, one at a time.
 #[derive(Debug)]
 pub struct FolderWorktrees {
     file: PathBuf,
@@ -148,16 +148,15 @@ pub struct FolderWorktrees {
 type Outcome<T> = std::result::Result<T, WorktreeProblem>;
 
 impl FolderWorktrees {
-    /// Names the state folder. `stores` name the content of worktrees.
+    /// Makes the worktrees of a state folder. `stores` name the content of worktrees.
     pub fn new(state_folder: &Path, stores: Arc<FolderStores>) -> Self {
         Self { file: state_folder.join(FILE), stores, turn: Mutex::default() }
     }
 
-    /// Removes the worktrees that were made and not kept, as a crash leaves them, and keeps those that are in use. Returns those that
-    /// could not be removed.
+    /// Removes the worktrees that were made and not kept, as a crash leaves them, and keeps those that are in use.
+    /// Returns those that could not be removed.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Disk`], if the file of worktrees cannot be read or written.
+    /// # Errors Returns [`WorkspaceError::Disk`] if the file of worktrees cannot be read or written.
     pub fn recover(&self, in_use: &dyn Fn(&Path) -> bool) -> Result<Vec<WorktreeEntry>> {
         let _turn = self.turn.lock();
         let mut all = self.read()?;
@@ -169,8 +168,7 @@ impl FolderWorktrees {
 
     /// Makes a branch and a worktree of it for a session in `folder`. It stays only if [`FolderWorktrees::keep`] is called.
     ///
-    /// # Errors
-    /// Every [`WorktreeProblem`] but those of removal; then nothing was made.
+    /// # Errors Returns every [`WorktreeProblem`] except those of removal; then nothing was made.
     pub fn make(&self, folder: &Path, branch: &str, base: Option<&str>, at: i64) -> Outcome<WorktreeReady> {
         let base = base.unwrap_or("HEAD");
         let is_base =
@@ -200,7 +198,7 @@ impl FolderWorktrees {
         all.push(entry.clone());
         self.write(&all)?;
         if let Err(error) = check_out(&git, &entry) {
-            // What stays now is removed at the next start.
+            // A worktree that stays now is removed at the next start.
             let _ = self.take_back(&entry);
             return Err(error.into());
         }
@@ -208,10 +206,9 @@ impl FolderWorktrees {
         Ok(WorktreeReady { entry, cwd })
     }
 
-    /// Keeps a worktree: a session began in it.
+    /// Keeps a worktree, because a session began in it.
     ///
-    /// # Errors
-    /// [`WorktreeProblem::Unknown`], [`WorkspaceError::Disk`].
+    /// # Errors Returns [`WorktreeProblem::Unknown`], [`WorkspaceError::Disk`].
     pub fn keep(&self, path: &Path) -> Outcome<()> {
         let _turn = self.turn.lock();
         let mut all = self.read()?;
@@ -220,10 +217,9 @@ impl FolderWorktrees {
         Ok(self.write(&all)?)
     }
 
-    /// Removes a worktree that was made in vain, and its branch if nothing was committed to it.
+    /// Removes a worktree that is not needed after all, and its branch if it has no new commits.
     ///
-    /// # Errors
-    /// [`WorktreeProblem::Unknown`] also of one that was kept, and those of git and the disk.
+    /// # Errors Returns [`WorktreeProblem::Unknown`], also for one that was kept, and errors of git and the disk.
     pub fn discard(&self, path: &Path) -> Outcome<()> {
         let _turn = self.turn.lock();
         let all = self.read()?;
@@ -231,20 +227,18 @@ impl FolderWorktrees {
         Ok(self.take_back(entry)?)
     }
 
-    /// Lists the worktrees, newest first. A folder that is gone is listed, too.
+    /// Lists the worktrees, newest first, including those whose folder no longer exists.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Disk`].
+    /// # Errors Returns [`WorkspaceError::Disk`].
     pub fn list(&self) -> Result<Vec<WorktreeEntry>> {
         let mut all = self.read()?;
         all.sort_by_key(|entry| std::cmp::Reverse(entry.at));
         Ok(all)
     }
 
-    /// Looks at what would be lost with a worktree.
+    /// Reads the content that would be lost with a worktree.
     ///
-    /// # Errors
-    /// [`WorkspaceError::Disk`] if its folder is gone, and those of git.
+    /// # Errors Returns [`WorkspaceError::Disk`] if its folder no longer exists, and errors of git.
     pub fn risk(&self, entry: &WorktreeEntry) -> Result<WorktreeRisk> {
         let doing = "looking at the worktree";
         let tree = self.stores.of(&entry.path)?.look()?.tree;
@@ -271,7 +265,7 @@ impl FolderWorktrees {
         let own = format!("refs/heads/{}", entry.branch);
         let own_is_there = git.run(LOOK, &["show-ref", "--verify", "--quiet", &own], None)?.success;
         let except = format!("--exclude={}", entry.branch);
-        // Commits of the worktree's own branch count also while another one is checked out.
+        // Commits of the worktree's own branch count even while another one is checked out.
         let own = if own_is_there { own.as_str() } else { "HEAD" };
         let only = ["HEAD", own, "--not", &except, "--branches", "--remotes", "--tags"];
         let head = git.run(LOOK, &["rev-parse", "--verify", "--quiet", "HEAD"], None)?.line();
@@ -287,9 +281,8 @@ impl FolderWorktrees {
 
     /// Removes a worktree, and its branch if `with_branch`. `consent` is that of the [`WorktreeRisk`] that was shown.
     ///
-    /// # Errors
-    /// [`WorktreeProblem::Unsaved`] if the content is another than the one of `consent`; then nothing is removed.
-    /// [`WorktreeProblem::Unknown`], and those of git and the disk.
+    /// # Errors Returns [`WorktreeProblem::Unsaved`] if the content differs from the one of `consent`; then nothing is
+    /// removed. Returns [`WorktreeProblem::Unknown`], and errors of git and the disk.
     pub fn remove(&self, path: &Path, with_branch: bool, consent: Option<&str>) -> Outcome<()> {
         let _turn = self.turn.lock();
         let entry = self.read()?.into_iter().find(|entry| entry.path == path).ok_or(WorktreeProblem::Unknown)?;
@@ -302,7 +295,7 @@ impl FolderWorktrees {
             }
         }
         self.take_down(&entry)?;
-        // The commits on the branch of a folder that was gone could not be shown, and are kept.
+        // The commits on the branch could not be shown if the folder no longer existed; they are kept.
         if with_branch && there && is_folder(&entry.root) {
             let git = safe_git(&entry.root)?;
             let reference = format!("refs/heads/{}", entry.branch);
@@ -315,26 +308,25 @@ impl FolderWorktrees {
         Ok(self.forget(&entry.path)?)
     }
 
-    /// Removes what was made of a worktree, and its branch while it is where it began.
+    /// Removes the parts of a worktree, and its branch if it has no new commits.
     fn take_back(&self, entry: &WorktreeEntry) -> Result<()> {
         self.take_down(entry)?;
         if is_folder(&entry.root) {
             let git = safe_git(&entry.root)?;
             let reference = format!("refs/heads/{}", entry.branch);
-            // The branch may not have been made, or may have commits by now.
+            // The branch may not have been made, or may have new commits.
             git.run(LOOK, &["update-ref", "-d", &reference, &entry.begins], None)?;
         }
         self.forget(&entry.path)
     }
 
-    /// Removes the folder, git's own notes of it, and the empty folders above it. A folder that is no worktree of the repository
-    /// stays.
+    /// Removes the folder, git's record of it, and the empty folders above it. A folder that is not a worktree of the repository stays.
     fn take_down(&self, entry: &WorktreeEntry) -> Result<()> {
         let git = if is_folder(&entry.root) { safe_git(&entry.root).ok() } else { None };
         if is_worktree(entry) {
             self.stores.remove(&entry.path)?;
             if let Some(git) = &git {
-                // Given twice, the option removes a locked worktree as well. A half-made one is removed below.
+                // The option, given twice, also removes a locked worktree. An incomplete one is removed below.
                 let remove = ["worktree", "remove", "--force", "--force", "--"].map(OsStr::new);
                 git.run(CHECKOUT, &[&remove[..], &[entry.path.as_os_str()]].concat(), None)?;
             }
@@ -347,7 +339,7 @@ impl FolderWorktrees {
         }
         let all = beside(&entry.root);
         for above in entry.path.ancestors().take_while(|place| place.starts_with(&all)) {
-            // One that is not empty stays. The first may be gone.
+            // A folder that is not empty stays. The first may not exist any more.
             if fs::remove_dir(above).is_err() && above.exists() {
                 break;
             }
@@ -377,8 +369,8 @@ impl FolderWorktrees {
     }
 }
 
-/// Git in a folder of the user. The filters and hooks that its settings name are read first and turned off, in the folder in which
-/// git then runs: settings may be included by the folder or the branch.
+/// Returns git for a folder of the user. The filters and hooks that its settings name are read first and turned off, in
+/// the folder in which git then runs: settings may be included by the folder or the branch.
 fn safe_git(folder: &Path) -> Result<Git> {
     let doing = "reading the settings of the repository";
     let mut git = Git::within(folder)?.before(["--no-pager"]);
@@ -407,8 +399,8 @@ fn with_settings(git: Git, settings: &[(OsString, &str)]) -> Git {
     })
 }
 
-/// Builds the settings that turn off the filters and hooks that these settings (their names, each with a NUL) define. `None` if
-/// they are too many.
+/// Makes the settings that turn off the filters and hooks that these settings (their names, each with a NUL) define;
+/// `None` if there are too many.
 fn switched_off(names: &[u8]) -> Option<Vec<(OsString, &'static str)>> {
     let mut found: BTreeSet<(bool, &[u8])> = BTreeSet::new();
     for name in names.split(|byte| *byte == 0) {
@@ -445,7 +437,7 @@ fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// Returns whether the folder of an entry is a worktree of its repository, also a half-made one, or an empty folder.
+/// Returns whether the folder of an entry is a worktree of its repository, even an incomplete one, or an empty folder.
 fn is_worktree(entry: &WorktreeEntry) -> bool {
     let git = entry.path.join(".git");
     let pointed = read_regular(&git, 4096).and_then(|text| Some(text.strip_prefix(b"gitdir:")?.trim_ascii().to_vec()));
@@ -461,14 +453,14 @@ fn is_worktree(entry: &WorktreeEntry) -> bool {
     }
 }
 
-/// Finds the main folder of the repository that a folder is in, and the place of the folder below the top of its working tree.
+/// Finds the main folder of the repository that a folder is in, and the path of the folder below the top of its working tree.
 fn repository(git: &Git, folder: &Path) -> Outcome<(PathBuf, PathBuf)> {
     let doing = "looking for the repository";
     let none = || WorktreeProblem::NoRepository(folder.to_owned());
     let common = git.run(LOOK, &["rev-parse", "--path-format=absolute", "--git-common-dir"], None)?;
     if !common.success {
         let words = common.words();
-        // Git also refuses a repository of another user, and says what to do then.
+        // Git also refuses a repository of another user, and its message has the fix.
         let outside = words.contains("not a git repository");
         return Err(if outside { none() } else { WorkspaceError::Git { doing, words }.into() });
     }
@@ -486,7 +478,7 @@ fn beside(root: &Path) -> PathBuf {
     root.with_file_name(name)
 }
 
-/// Returns the folder for the worktree of a branch: nothing is there, and no link leads elsewhere.
+/// Returns the folder for the worktree of a branch: it does not exist yet, and no link leads elsewhere.
 fn place(root: &Path, branch: &str) -> Outcome<PathBuf> {
     let all = beside(root);
     let path = all.join(branch);
@@ -494,7 +486,7 @@ fn place(root: &Path, branch: &str) -> Outcome<PathBuf> {
         return Err(WorktreeProblem::FolderExists(path));
     }
     for above in path.ancestors().skip(1).take_while(|place| place.starts_with(&all)) {
-        // A link would lead elsewhere, and a worktree may not lie in another.
+        // A link would lead elsewhere, and a worktree must not be inside another.
         if above.symlink_metadata().is_ok_and(|found| !found.is_dir() || above.join(".git").exists()) {
             return Err(WorktreeProblem::FolderExists(above.to_owned()));
         }
@@ -502,7 +494,7 @@ fn place(root: &Path, branch: &str) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Makes the branch and the worktree, at first without its files, because its settings are read where it is.
+/// Makes the branch and the worktree, at first without its files, because its settings are read in its folder.
 fn check_out(git: &Git, entry: &WorktreeEntry) -> Result<()> {
     let doing = "making the worktree";
     fs::create_dir_all(entry.path.parent().unwrap_or(&entry.path)).map_err(disk(doing))?;
@@ -524,13 +516,13 @@ fn check_out(git: &Git, entry: &WorktreeEntry) -> Result<()> {
 fn folder_in(path: &Path, below: &Path) -> PathBuf {
     let inside = path.join(below);
     match (path.canonicalize(), inside.canonicalize()) {
-        // Collected without the slash at its end.
+        // The path is collected without the slash at its end.
         (Ok(top), Ok(folder)) if folder.starts_with(&top) && folder.is_dir() => inside.components().collect(),
         _ => path.to_owned(),
     }
 }
 
-/// Returns whether a text can name a branch, as git-check-ref-format(1) has it, and is no option.
+/// Returns whether a text can name a branch, by git-check-ref-format(1), and is not an option.
 fn is_branch_name(name: &str) -> bool {
     let bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c) || ('\u{200e}'..='\u{206f}').contains(&c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
@@ -538,7 +530,7 @@ fn is_branch_name(name: &str) -> bool {
     parts && name.len() <= BRANCH_MAX && !name.starts_with('-') && name != "@" && name != "HEAD" && !name.ends_with('.')
 }
 
-/// Reads the path of a changed file in a line of `git status --porcelain=v2 --null --no-renames`.
+/// Parses the path of a changed file in a line of `git status --porcelain=v2 --null --no-renames`.
 fn changed_file(line: &[u8]) -> Option<String> {
     let fields = match line.first()? {
         b'1' => 9,

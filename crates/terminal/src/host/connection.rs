@@ -1,4 +1,4 @@
-//! Connections to a holder: who may make one, and the tasks that read and write it.
+//! Connections to a holder: the check of their user, and the tasks that read and write them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::outgoing::Outgoing;
 use super::type_if::Typing;
 use crate::wire::{BadMessage, Hello, MessageDecoder, ToHost};
 
-/// Time that a connection may take to say hello.
+/// Time that a connection may take to send its hello.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 
-/// Connections that have not said hello; further ones wait in the backlog.
+/// Maximum number of connections without a hello; further ones wait in the backlog.
 const UNKNOWN_MAX: usize = 16;
 
 /// Pause after a failed accept (no descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// A connection that said hello.
+/// A connection that sent its hello.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: UnixStream,
     decoder: MessageDecoder,
 }
 
-/// Accepts connections of our own user, for ever.
+/// Accepts connections of this user, forever.
 pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) {
     let unknown = Arc::new(Semaphore::new(UNKNOWN_MAX));
     loop {
@@ -43,7 +43,7 @@ pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) 
                 continue;
             }
         };
-        // The folder and the socket are closed to others; this holds if somebody opened them.
+        // The folder and the socket are closed to others; this check holds if they were opened to them.
         let ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
         if !ours {
             continue;
@@ -60,7 +60,7 @@ pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) 
 }
 
 impl Connection {
-    /// The first message; `None` if it is another one, or the connection ended.
+    /// Reads the hello; `None` if the first message is another one, or the connection ended.
     async fn hello(&mut self) -> Option<Hello> {
         loop {
             if let Some(message) = self.decoder.message().ok()? {
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Serves the connection: what is typed goes to `input` (if it may type), everything else to `events`.
+    /// Serves the connection: typed input is sent to `input` (if it may type), all other messages to `events`.
     pub(super) fn serve(
         self,
         id: u64,
@@ -94,7 +94,7 @@ impl Connection {
                         if let Some((input, typing)) = input.as_ref().filter(|_| !bytes.is_empty())
                             && typing.takes(&bytes, Instant::now())
                         {
-                            // Whoever types waits for the program. It fails if the program is gone.
+                            // The sender waits for the program. The send fails if the program has ended.
                             let _ = input.send(bytes).await;
                         }
                     }

@@ -14,21 +14,21 @@ use tokio::time::{Instant, timeout};
 use super::Event;
 use crate::wire::FromHost;
 
-/// Most bytes that wait for an attachment. One that falls further behind gets a snapshot instead, once it reads again.
+/// Maximum number of bytes that wait for an attachment. One that falls further behind gets a snapshot instead, once it reads again.
 pub(super) const QUEUE_MAX: usize = 1 << 20;
 
-/// Time that an attachment may take nothing at all; then its connection is ended.
+/// Time without progress after which the connection of an attachment is ended.
 const TAKES_NOTHING: Duration = Duration::from_secs(600);
 
 /// The progress of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pace {
-    /// The attachment gets everything.
+    /// The attachment gets all output.
     #[default]
     With,
     /// The attachment fell behind, and the queued output was dropped.
     Behind,
-    /// The attachment has taken the rest, and waits for a snapshot.
+    /// The attachment has received the rest, and waits for a snapshot.
     Waiting,
 }
 
@@ -39,7 +39,7 @@ struct Queue {
     pace: Pace,
     /// The connection ends once everything is sent.
     closing: bool,
-    /// The time when it took something last.
+    /// The time of the attachment's last progress.
     progress: Instant,
 }
 
@@ -57,14 +57,14 @@ impl Outgoing {
         Arc::new(Self { queue: Mutex::new(queue), wake: Notify::new() })
     }
 
-    /// Queues a message; returns whether it will be sent. Beyond the bound, everything that waits is dropped.
+    /// Queues a message; returns whether it will be sent. Above the limit, all waiting messages are dropped.
     pub(super) fn push(&self, message: &FromHost) -> bool {
         let mut queue = self.queue.lock();
         if queue.pace != Pace::With || queue.closing {
             return false;
         }
         let bytes = message.to_bytes();
-        // A snapshot may be longer than the bound: it is then the only message.
+        // A snapshot may be longer than the limit: it is then the only message.
         if queue.bytes > 0 && queue.bytes + bytes.len() > QUEUE_MAX {
             drop(queue);
             self.fall_behind();
@@ -80,7 +80,7 @@ impl Outgoing {
         true
     }
 
-    /// Drops what waits: the attachment gets a snapshot when it has taken the message that is being sent.
+    /// Drops the waiting messages: the attachment gets a snapshot after the message that is being sent.
     pub(super) fn fall_behind(&self) {
         let mut queue = self.queue.lock();
         if queue.pace == Pace::With {
@@ -92,17 +92,17 @@ impl Outgoing {
         }
     }
 
-    /// Returns whether it is behind.
+    /// Returns whether the attachment is behind.
     pub(super) fn is_behind(&self) -> bool {
         self.queue.lock().pace != Pace::With
     }
 
-    /// Resumes sending once the attachment has taken the rest: what is pushed from now on is sent again.
+    /// Resumes sending once the attachment has received the rest: messages pushed from now on are sent again.
     pub(super) fn catch_up(&self) {
         self.queue.lock().pace = Pace::With;
     }
 
-    /// Bytes that wait, and when the attachment took something last.
+    /// Returns the number of waiting bytes, and the time of the attachment's last progress.
     pub(super) fn waiting(&self) -> (usize, Instant) {
         let queue = self.queue.lock();
         (queue.bytes, queue.progress)
@@ -114,7 +114,7 @@ impl Outgoing {
         self.wake.notify_one();
     }
 
-    /// Sends what is queued to the end of the connection. `room` is told of each message that was taken.
+    /// Sends queued messages until the end of the connection. `room` is notified after each sent message.
     pub(super) async fn send(
         self: Arc<Self>,
         id: u64,
@@ -150,7 +150,7 @@ impl Outgoing {
                                 message.advance(written);
                                 self.queue.lock().progress = Instant::now();
                             }
-                            // What it typed before it left is read to the end: that is what ends the attachment.
+                            // Its earlier input is read to the end, which ends the attachment.
                             Ok(_) => return,
                             Err(_) => return drop(events.send(Event::Gone(id)).await),
                         }

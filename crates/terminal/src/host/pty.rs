@@ -14,22 +14,22 @@ use crate::model::TerminalSize;
 use crate::wire::{INPUT_MAX, TerminalExit};
 use plexus_protocol::TerminalId;
 
-/// Pieces of output that wait to be looked at, of [`READ`] bytes at most; the program waits for room.
+/// Maximum number of pieces of output, of at most [`READ`] bytes, that wait to be handled; the program waits for capacity.
 const OUTPUT_PIECES: usize = 8;
 
-/// Bytes read from the pseudo-terminal at once.
+/// Number of bytes read from the pseudo-terminal at once.
 const READ: usize = 16 << 10;
 
-/// Pieces of input that wait for the program, of [`INPUT_MAX`] bytes at most; whoever types waits for room.
+/// Maximum number of pieces of input, of at most [`INPUT_MAX`] bytes, that wait for the program; attachments wait for capacity.
 const INPUT_PIECES: usize = 4;
 
-/// Time that the end of a program is waited for anew if the system interrupts the wait.
+/// Time after which the wait for the end of a program is repeated if the system interrupts it.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The variable that tells a program in which shared terminal it runs.
+/// The variable that has the shared terminal of a program.
 pub(super) const VARIABLE: &str = "PLEXUS_TERMINAL";
 
-/// The reason why the program was not started: the shells' code, and what is wrong.
+/// The reason why the program was not started: the shells' code, and a message.
 pub(super) struct NotSpawned(pub(super) u8, pub(super) String);
 
 /// A program in a pseudo-terminal.
@@ -37,7 +37,7 @@ pub(super) struct Pty {
     master: Box<dyn MasterPty + Send>,
     /// The program's process id, which is also its session's and its group's.
     pub(super) pid: u32,
-    /// The output of the program; closed when nobody has the terminal open any more.
+    /// The output of the program; closed when no process has the terminal open any more.
     pub(super) output: mpsc::Receiver<Bytes>,
     /// The input of the program.
     pub(super) input: mpsc::Sender<Bytes>,
@@ -65,7 +65,7 @@ impl Pty {
         builder.env(VARIABLE, id.as_str());
         builder.cwd(std::env::current_dir().map_err(|why| failed(&why))?);
         let child = pair.slave.spawn_command(builder).map_err(|why| failed(&why))?;
-        // Else its end would never be the end of its output.
+        // If this stayed open, the end of the program would never be the end of its output.
         drop(pair.slave);
         let pid = child.process_id().ok_or_else(|| failed(&"it has no process id"))?;
         let reader = pair.master.try_clone_reader().map_err(|why| failed(&why))?;
@@ -79,9 +79,9 @@ impl Pty {
         Ok(Self { master: pair.master, pid, output, input, exit })
     }
 
-    /// Gives the terminal another size; its program is told.
+    /// Sets the size of the terminal, of which its program is notified.
     pub(super) fn resize(&self, size: TerminalSize) {
-        // It fails for a terminal that is gone.
+        // It fails for a terminal that no longer exists.
         let _ = self.master.resize(pty_size(size));
     }
 
@@ -92,7 +92,7 @@ impl Pty {
             if let Some(group) = Pid::from_raw(group).filter(|group| *group != rustix::process::getpgrp()) {
                 let _ = rustix::process::kill_process_group(group, signal);
                 if signal == Signal::HUP {
-                    // A stopped program would not notice.
+                    // A stopped program would not notice the signal.
                     let _ = rustix::process::kill_process_group(group, Signal::CONT);
                 }
             }
@@ -104,7 +104,7 @@ fn pty_size(size: TerminalSize) -> PtySize {
     PtySize { rows: size.rows, cols: size.cols, pixel_width: 0, pixel_height: 0 }
 }
 
-/// Returns whether there is such a program, as the system would look for it.
+/// Returns whether there is such a program, by the rules of the system's search.
 fn exists(program: &std::ffi::OsStr) -> bool {
     let path = Path::new(program);
     if path.components().count() > 1 || path.is_absolute() {
@@ -137,7 +137,7 @@ fn write(mut writer: Box<dyn Write + Send>, mut input: mpsc::Receiver<Bytes>) {
             break;
         }
     }
-    // Dropped, it would type the end of a file; the program is gone, or its terminal is.
+    // If it were dropped, it would type the end of a file; the program or its terminal has ended.
     std::mem::forget(writer);
 }
 

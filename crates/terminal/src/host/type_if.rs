@@ -1,8 +1,8 @@
-//! Typing keys only if the screen shows what they are meant for.
+//! Types keys only if the screen shows the dialog or line that they are for.
 //!
-//! Whoever asks has seen the screen a moment ago, or never. So the holder looks itself, at a screen that has come to rest, while nobody
-//! types, and types in the same step. For a moment afterwards keys of people that could answer a dialog are left out: they were pressed
-//! at the dialog that has just been answered, and would answer the next one.
+//! A client has seen the screen a moment ago, or never. So the holder itself reads the screen when it does not change
+//! and no user types, and types in the same step. For a moment afterwards keys of users that could answer a dialog are
+//! dropped: they were pressed at the dialog that has just been answered, and would answer the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,47 +16,46 @@ use crate::model::Model;
 use crate::screen_match::{ScreenSection, ends_with, sections};
 use crate::wire::{TypeIf, TypeIfOutcome};
 
-/// Time that a screen has to be at rest before it is believed.
+/// Time that a screen must not have changed before it is read.
 const STILL: Duration = Duration::from_millis(150);
 
-/// Time that nobody may have typed.
+/// Time for which no user may have typed.
 const HANDS_OFF: Duration = Duration::from_millis(500);
 
-/// Time that a key that somebody typed may be without any effect on the screen until it counts as one without any: until then it may
-/// have answered what is asked.
+/// Time for which a user's key may still take effect on the screen: until then it may have answered the question.
 const NO_EFFECT: Duration = Duration::from_secs(10);
 
-/// Time that it is waited for all of that; then nothing is typed, and the reason is told.
+/// Maximum time of the wait for all conditions; then no key is typed, and the reason is reported.
 pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 
-/// For how long after its answer a dialog may stay on the screen …
+/// Time for which a dialog may stay on the screen after its answer.
 const CLOSES: Duration = Duration::from_secs(3);
 
-/// … and for how long after it was seen last other answers are left out.
+/// Time for which other answers are dropped after the dialog was last on the screen.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// Time that a screen has to be at rest until keys that follow are typed again …
+/// Time that a screen must not have changed before the following keys are typed again.
 const THEN_AGAIN: Duration = Duration::from_secs(1);
 
-/// … and how often they are typed at most.
+/// Maximum number of times that they are typed.
 const THEN_MAX: u32 = 3;
 
-/// Time between two looks at a screen while somebody waits.
+/// Time between two reads of a screen while keys wait.
 pub(super) const LOOK: Duration = Duration::from_millis(30);
 
-/// The typing of people, seen by the tasks that read it.
+/// The typing of users, as recorded by the tasks that read it.
 #[derive(Debug, Default)]
 struct Typed {
     last: Option<Instant>,
     answered: Option<Instant>,
 }
 
-/// The record of who types, and when. Clones are the same.
+/// The record of users' typing. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Typing(Arc<Mutex<Typed>>);
 
 impl Typing {
-    /// Returns whether input of people goes on to the program; false for a key that answers a dialog which was answered just now.
+    /// Returns whether input of a user is sent to the program; `false` for a key that would answer a dialog which was just answered.
     pub(super) fn takes(&self, input: &[u8], now: Instant) -> bool {
         let mut typed = self.0.lock();
         let late = typed.answered.is_some_and(|answered| now < answered + AFTER_ANSWER);
@@ -78,7 +77,7 @@ pub(super) struct AnsweredDialog {
 }
 
 impl AnsweredDialog {
-    /// Looks whether it is there: then keys are still pressed at it. False once there is nothing more to look for.
+    /// Checks whether the dialog is on the screen: then users' keys are still for it. Returns `false` when the check is no longer needed.
     pub(super) fn look(&self, model: &Model, typing: &Typing, now: Instant) -> bool {
         let there = now < self.until && shows(model, &self.shows);
         if there {
@@ -93,25 +92,25 @@ fn shows(model: &Model, wanted: &[ScreenSection]) -> bool {
     ends_with(&sections(rows.iter().map(String::as_str)), wanted)
 }
 
-/// A key that chooses in a dialog: a character, Enter, Escape, an arrow.
+/// Returns whether a key chooses in a dialog: a character, Enter, Escape, an arrow.
 fn could_answer(input: &[u8]) -> bool {
     matches!(input, [_] | b"\x1b[A" | b"\x1b[B" | b"\x1bOA" | b"\x1bOB" | b"\x1b[13u" | b"\x1b[27u")
 }
 
-/// Returns whether a terminal sent this by itself: that its window came to the front, or went.
+/// Returns whether a terminal sent this by itself, when its window got or lost the focus.
 fn is_report(input: &[u8]) -> bool {
     matches!(input, b"\x1b[I" | b"\x1b[O")
 }
 
-/// Keys that wait for their moment.
+/// Keys that wait for the right moment.
 #[derive(Debug)]
 pub(super) struct PendingKeys {
-    /// The attachment that asked.
+    /// The attachment that sent the request.
     pub(super) attachment: u64,
     wanted: TypeIf,
     /// The time when the first keys were typed.
     began: Instant,
-    /// The time when keys were typed last, and the number of tries of those that follow.
+    /// The time when keys were last typed, and the number of attempts of those that follow.
     typed_at: Option<(Instant, u32)>,
     until: Instant,
 }
@@ -121,14 +120,14 @@ impl PendingKeys {
         Self { attachment, wanted, began: now, typed_at: None, until: now + TYPE_IF_WAIT }
     }
 
-    /// The dialog that its keys answered.
+    /// Returns the dialog that the keys answered.
     pub(super) fn answered(&self, now: Instant) -> Option<AnsweredDialog> {
         let answers = self.wanted.answers;
         answers.then(|| AnsweredDialog { shows: self.wanted.shows.clone(), until: now + CLOSES })
     }
 
-    /// Looks, and types if all is as it has to be. `last_output` is when the screen changed last; `all_read` whether no more output waits
-    /// to be looked at. Gives the outcome once it is decided.
+    /// Reads the screen, and types if all conditions hold. `last_output` is the time of the screen's last change;
+    /// `all_read` is `true` if no output waits to be handled. Returns the outcome once it is decided.
     pub(super) fn look(
         &mut self,
         model: &Model,
@@ -137,7 +136,7 @@ impl PendingKeys {
         input: &mpsc::Sender<Bytes>,
         now: Instant,
     ) -> Option<TypeIfOutcome> {
-        // Held until the keys are typed: nobody's come in between.
+        // The lock is held until the keys are typed, so that no other keys come in between.
         let mut typed = typing.0.lock();
         let shown = shows(model, &self.wanted.shows);
         let still = all_read && now >= last_output + STILL;
