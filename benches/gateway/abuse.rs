@@ -144,7 +144,7 @@ fn abuses(gateway: &Gateway, session: &str, queue: &str, size: Size) -> Result<V
     Ok(all)
 }
 
-/// Sends small requests until told to stop; returns the longest latency.
+/// Sends small requests until `stop` is set; returns the longest latency.
 fn pings(mut client: super::clients::Client, stop: &AtomicBool) -> Result<Duration> {
     let mut worst = Duration::ZERO;
     let mut n = 0_u64;

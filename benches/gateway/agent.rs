@@ -173,7 +173,7 @@ fn write_line(line: &str) -> Result<()> {
 }
 
 impl Agent {
-    /// Follows the bench's commands until the end of the run; `false` if the bench is gone.
+    /// Follows the bench's commands until the end of the run; returns `false` if the bench has exited.
     fn obey(&mut self) -> Result<bool> {
         self.report("prompted", 0)?;
         let mut command = String::new();

@@ -69,7 +69,7 @@ fn ours(
     Ok(samples)
 }
 
-/// The same at a bare loop between the agent's relay and the client's socket.
+/// Measures the same with a bare loop between the agent's relay and the client's socket.
 fn bare(floor: &mut Floor, client: &mut Client, count: u64, pause: Duration) -> Result<Vec<u64>> {
     floor.control.say(&format!("ask {count}"))?;
     let mut samples = Vec::new();

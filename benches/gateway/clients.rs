@@ -17,7 +17,7 @@ use super::agent::now;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Bytes of one read from a socket.
 const READ: usize = 256 << 10;
-/// Most sockets of one poll result.
+/// Maximum number of sockets of one poll result.
 const EVENTS: usize = 256;
 
 /// The framing of a connection.

@@ -19,10 +19,10 @@ const ROUNDS: usize = 5;
 /// Pause before CPU time is read: work after the delivery (log, bookkeeping) counts, too.
 pub(super) const AFTERMATH: Duration = Duration::from_millis(50);
 
-/// How the runtime writes.
+/// The speed at which the runtime writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Regime {
-    /// As fast as the pipe accepts.
+    /// At the maximum speed that the pipe accepts.
     Pipelined,
     /// At most this many lines that some client does not have yet.
     InFlight(u64),

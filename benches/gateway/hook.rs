@@ -1,4 +1,4 @@
-//! What a hook of a linked terminal costs the terminal: the time from the start of `plexus hook claude` to its end.
+//! The cost of a hook for a linked terminal: the time from the start of `plexus hook claude` to its end.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -75,7 +75,7 @@ fn all() -> Vec<(String, Measure)> {
     all
 }
 
-/// What a process does that serves the bench; `None` if it is the bench itself.
+/// Runs the role of a process that serves the bench; `None` for the bench itself.
 fn run_role(args: &[&str]) -> Option<Result<()>> {
     let number = |text: &str| text.parse::<usize>().context("a number");
     Some(match *args {

@@ -1,4 +1,4 @@
-//! What linking costs the person at the terminal: real Claude Code in a pseudo-terminal, against the loopback model.
+//! The cost of linking for the user of the terminal: real Claude Code in a pseudo-terminal, against the loopback model.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::num::NonZeroU16;
@@ -106,7 +106,7 @@ impl Claude {
         Ok(claude)
     }
 
-    /// When these words appeared on the screen.
+    /// Waits for a text on the screen; returns the time when it appeared.
     fn until(&mut self, words: &str) -> Result<Instant> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -190,7 +190,7 @@ fn model() -> Result<(Kill, u16)> {
     Ok((model, port))
 }
 
-/// Has `plexus link` link it.
+/// Links it with `plexus link`.
 fn link(home: &Path, claude: &Path) -> Result<()> {
     let bin = home.join("bin");
     std::fs::create_dir(&bin)?;

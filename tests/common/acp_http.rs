@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A connection, initialized by [`begin`](Self::begin).

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// Time for the loopback model to print its address; node starts in well under a second.
 const MODEL_START: Duration = Duration::from_secs(60);
 
-/// How to start an agent with the loopback model.
+/// The command and environment that start an agent with the loopback model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSetup {
     /// The program and its arguments, without a launcher: it is the process that speaks on stdio.
@@ -501,7 +501,7 @@ impl FakeModel {
         FakeModel::start_with(&[])
     }
 
-    /// As [`FakeModel::start`]; each request is written to this file as a line of JSON before it is served.
+    /// Starts like [`FakeModel::start`]; each request is written to this file as a line of JSON before it is served.
     pub fn logging(file: &Path) -> FakeModel {
         FakeModel::start_with(&["--log", &text(file)])
     }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use super::agents;
 use super::gateway::{Gateway, PATIENCE, exe};
 
-/// Most lines of a player that its story has not read.
+/// Maximum number of lines of a player that its story has not read.
 const LINES: usize = 1 << 16;
 
 /// The client with the official Rust SDK of ACP, a separate workspace, built once.
@@ -50,7 +50,7 @@ pub struct Player {
     lines: mpsc::Receiver<(Instant, String)>,
     /// Everything it saw, with times.
     pub saw: Vec<(Instant, Value)>,
-    /// How far [`until`](Self::until) has searched.
+    /// The position up to which [`until`](Self::until) has searched.
     looked: usize,
 }
 

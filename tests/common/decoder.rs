@@ -12,15 +12,15 @@ use plexus_dialects::{
 use plexus_protocol::{Choice, Connect, Decision, MONEY_MAX, NativeId, RuntimeId, RuntimeSpec, TOKENS_MAX, Ticket};
 use serde_json::value::RawValue;
 
-/// Most open requests of a dialect: above every bound that a dialect sets itself.
+/// Maximum number of open requests of a dialect: above every bound that a dialect sets itself.
 pub const OPEN_MAX: usize = 1024;
-/// Most calls of the gateway that wait for a response; then the oldest is never answered.
+/// Maximum number of the gateway's calls that wait for a response; beyond it, the oldest is never answered.
 const WAITING_MAX: usize = 64;
 
-/// What a dialect's runtime answers when all is well: the method (or the path of a fetch), and the result.
+/// The successful responses of a dialect's runtime: the method (or the path of a fetch), and the result.
 type Results = &'static [(&'static str, &'static str)];
 
-/// What a test must know of a dialect to get past its handshake.
+/// The data of a dialect that a test needs to get past its handshake.
 struct Manners {
     dialect: &'static str,
     connect: &'static str,

@@ -43,7 +43,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Nothing but loopback, and no certificate.
+/// Listeners on loopback only, without a certificate.
 fn no_listeners(home: &std::path::Path, hosts: &Arc<Hosts>, addresses: &Arc<PublicAddresses>) -> Listeners {
     let none = ConfiguredAccess::default();
     let files = CertificateFiles { cert: home.join("no.crt"), key: home.join("no.key"), ca: None };
@@ -51,7 +51,7 @@ fn no_listeners(home: &std::path::Path, hosts: &Arc<Hosts>, addresses: &Arc<Publ
     Listeners::open(home, none, &files.clone(), files, hosts, addresses, Box::new(|_, _| {})).unwrap()
 }
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// A runtime whose prompts are commands: `ask` asks, optionally for a command, `hang` never ends, any other text is repeated in
@@ -352,7 +352,7 @@ impl Front {
         Self::patient(limits, gate, STALL).await
     }
 
-    /// As [`with`](Self::with); a subscriber's socket that takes nothing for `stall` is closed.
+    /// Starts like [`with`](Self::with); a subscriber's socket that accepts nothing for `stall` is closed.
     pub async fn patient(limits: ListenLimits, gate: GateLimits, stall: Duration) -> Self {
         Self::lasting(limits, gate, stall, Connections::default()).await
     }
@@ -364,7 +364,7 @@ impl Front {
         Self::all(limits, GateLimits::default(), STALL, Connections::default(), ledger).await
     }
 
-    /// As [`patient`](Self::patient), with these connections of ACP.
+    /// Starts like [`patient`](Self::patient), with these connections of ACP.
     pub async fn lasting(limits: ListenLimits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
         Self::all(limits, gate, stall, connections, Ledger::default()).await
     }
@@ -453,7 +453,7 @@ impl Front {
         self.send(method, path, &headers, &body).await
     }
 
-    /// As [`call`](Self::call), by the administrator.
+    /// Calls like [`call`](Self::call), as the administrator.
     pub async fn admin(&self, method: &str, path: &str, body: Value) -> Reply {
         self.call(&self.admin, method, path, body).await
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Time that a run may take, whatever it says: less than until the test is ended from outside, without a word of why.
 const RUN_MAX: Duration = Duration::from_secs(240);
@@ -74,7 +74,7 @@ impl Gateway {
         Self::start_with(dir, config, &[]).await
     }
 
-    /// As [`start_in`](Self::start_in), with these variables.
+    /// Starts like [`start_in`](Self::start_in), with these variables.
     pub async fn start_with(dir: tempfile::TempDir, config: &str, env: &[(&str, &str)]) -> Self {
         let home = dir.path().join("home");
         std::fs::create_dir_all(&home).unwrap();
@@ -296,7 +296,7 @@ impl Gateway {
         self.ws_silent(path, &self.token).await
     }
 
-    /// The same with this token.
+    /// Connects in the same way, with this token.
     pub async fn ws_at(&self, path: &str, token: &str) -> Ws {
         self.ws_silent(path, token).await
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::gateway::PATIENCE;
 
-/// Most lines of its output that wait to be read.
+/// Maximum number of lines of its output that wait to be read.
 const LINES: usize = 1024;
 
 /// The running service; ends when dropped.

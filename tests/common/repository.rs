@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs git in a folder, without the settings of whoever runs the tests.
+/// Runs git in a folder, without the settings of the user who runs the tests.
 ///
 /// # Panics
 /// git fails.

@@ -66,12 +66,12 @@ impl Client {
         Self { roots: Arc::new(roots), address, source: [127, 0, 0, 1].into(), token: token.into() }
     }
 
-    /// The same, from another of this machine's addresses.
+    /// Returns the same server, called from another of this machine's addresses.
     pub fn from(&self, source: [u8; 4]) -> Self {
         Self { source: source.into(), ..self.clone() }
     }
 
-    /// How the server calls itself.
+    /// The origin of the server.
     pub fn origin(&self) -> String {
         format!("https://localhost:{}", self.address.port())
     }
@@ -144,7 +144,7 @@ impl Client {
         Http2 { sender, origin: self.origin(), token: self.token.clone() }
     }
 
-    /// A native WebSocket by TLS, that has said hello.
+    /// Opens a native WebSocket over TLS, up to its `hello`.
     pub async fn ws(
         &self,
         origin: Option<&str>,
@@ -153,7 +153,7 @@ impl Client {
         self.ws_over(stream, origin).await
     }
 
-    /// The same over a connection that is there.
+    /// Opens a native WebSocket over an existing connection.
     pub async fn ws_over(
         &self,
         stream: TlsStream<TcpStream>,
@@ -200,7 +200,7 @@ impl Http2 {
         tokio::time::timeout(PATIENCE, sending).await.expect("no answer")
     }
 
-    /// The same, read whole: status, head and body.
+    /// Makes a request and reads the complete response: status, head and body.
     pub async fn ask(
         &mut self,
         method: &str,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::gateway::PATIENCE;
 
-/// How far up what scrolled away is read, in lines.
+/// The number of lines above the screen that are read; negative, as tmux counts.
 const SCROLLED: &str = "-2000";
 
 /// The terminal; what runs in it ends when it is dropped.
@@ -56,7 +56,7 @@ impl Terminal {
         assert!(self.tmux().args(["send-keys", "-t", "it"]).args(keys).status().unwrap().success());
     }
 
-    /// Types words.
+    /// Types a text.
     pub fn words(&self, words: &str) {
         self.keys(&["-l", "--", words]);
     }
@@ -73,22 +73,22 @@ impl Terminal {
         assert!(self.tmux().args(args).status().unwrap().success());
     }
 
-    /// What stands on its screen; `more` are tmux's options for it.
+    /// The content of the screen; `more` are tmux's options for it.
     pub fn capture(&self, more: &[&str]) -> String {
         self.said("capture-pane", more)
     }
 
-    /// What stands on its screen, as text.
+    /// The content of the screen as text.
     pub fn text(&self) -> String {
         self.capture(&[])
     }
 
-    /// As [`text`](Self::text), with what scrolled away.
+    /// The content of the screen as text, with the lines that scrolled away.
     pub fn all(&self) -> String {
         self.capture(&["-S", SCROLLED])
     }
 
-    /// What tmux knows of it.
+    /// A variable of tmux for this terminal.
     pub fn format(&self, format: &str) -> String {
         self.said("display-message", &[format]).trim().to_owned()
     }
@@ -106,7 +106,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until these words have been written so often, however they are broken into lines.
+    /// Waits until this text has been written `times` times, however it is broken into lines.
     pub async fn wrote(&self, words: &str, times: usize) -> String {
         let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace() && *c != '│').collect::<String>();
         let wanted = squeeze(words);

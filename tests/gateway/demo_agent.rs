@@ -9,10 +9,10 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
 
-/// Most unread lines; the agent waits when a test falls behind.
+/// Maximum number of unread lines; the agent waits when a test falls behind.
 const LINES: usize = 1 << 17;
 
-/// Longest wait; only a lost message reaches it.
+/// Maximum waiting time; only a lost message reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 struct Agent {

@@ -58,7 +58,7 @@ const EMPTY_BODIES: [(&[(&str, &str)], &str); 3] = [
     (&[("content-type", "application/json"), ("transfer-encoding", "chunked")], "0\r\n\r\n"),
 ];
 
-/// Sends a request whose head already says how long its body is.
+/// Sends a request whose head already contains the length of its body.
 async fn send_framed(front: &Front, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\nhost: {}\r\n", front.address);
     text += &format!("authorization: Bearer {}\r\n", front.admin);

@@ -139,7 +139,7 @@ async fn surface_updates_that_come_fast_are_merged_and_none_is_lost() {
     assert_eq!(folded(&events), now);
 }
 
-/// An agent whose surfaces take all that they may is told at once, and what people do is not refused for it.
+/// An agent whose surfaces reach the limit gets the error at once, and it does not make the actions of people fail.
 #[tokio::test]
 async fn surfaces_that_take_too_much_are_refused_until_one_is_closed() {
     let limits = LedgerLimits { session: 128 << 10, ..LedgerLimits::default() };

@@ -732,7 +732,7 @@ async fn ca_can_sign_for_its_own_names_only() {
     }
 }
 
-/// Returns whether OpenSSL accepts a certificate of the CA for this purpose; what it says otherwise.
+/// Returns whether OpenSSL accepts a certificate of the CA for this purpose; otherwise its error.
 fn openssl_accepts(folder: &Path, params: rcgen::CertificateParams, purpose: &str) -> Result<(), String> {
     let (cert, _) = signed_by_ca(folder, params);
     let file = folder.join("made.crt");

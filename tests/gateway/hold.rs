@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 /// The size of the spool: more than the output of most tests.

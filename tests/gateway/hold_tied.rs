@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 fn hold(args: &[&str]) -> Command {

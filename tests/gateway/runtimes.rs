@@ -22,7 +22,7 @@ use plexus_protocol::{
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
 fn spec(program: &str, args: &[&str]) -> RuntimeSpec {

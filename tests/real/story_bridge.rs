@@ -581,7 +581,7 @@ impl Ui {
         self.stdin.flush().await.unwrap();
     }
 
-    /// The next message that fits; all are kept in `told`.
+    /// The next message that fits; all are stored in `told`.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;

@@ -53,7 +53,7 @@ fn program() -> PathBuf {
     agents::install_dir().join(format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{cpu}/claude"))
 }
 
-/// Has `plexus link` add its hooks to the settings of a home folder; without its default mode Claude Code asks little.
+/// Runs `plexus link`, which adds its hooks to the settings of a home folder; without its default mode Claude Code asks little.
 fn link(home: &Path) {
     let bin = home.join("bin");
     std::fs::create_dir_all(home.join(".claude")).unwrap();
@@ -79,7 +79,7 @@ impl Claude {
         Self::start_by(model, gateway_home, &[]).await
     }
 
-    /// The same, by a program that starts it.
+    /// Starts it in the same way, by another program.
     pub(crate) async fn start_by(model: &FakeModel, gateway_home: &Path, by: &[&str]) -> Self {
         let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folder = work.path().canonicalize().unwrap();
@@ -124,7 +124,7 @@ impl Claude {
         self.terminal.until("the dialog", Terminal::text, |text| text.contains("Do you want to proceed?")).await;
     }
 
-    /// Says yes to its dialog. The first key may be lost: the dialog is drawn a moment before it takes keys.
+    /// Confirms its dialog. The first key may be lost: the dialog is drawn a moment before it accepts keys.
     async fn yes(&self) {
         self.dialog().await;
         let deadline = Instant::now() + PATIENCE;
@@ -137,7 +137,7 @@ impl Claude {
         self.terminal.keys(&["C-u"]);
     }
 
-    /// Waits until its own dialog is gone from the screen.
+    /// Waits until its own dialog has closed.
     async fn dialog_closed(&self) {
         let closed = |text: &str| !text.contains("Do you want to proceed?");
         self.terminal.until("the end of the dialog", Terminal::text, closed).await;
@@ -178,7 +178,7 @@ pub(crate) async fn until_state(gateway: &Gateway, session: &str, state: &str) -
     .await
 }
 
-/// What the agent said in all, once it has said this.
+/// Waits until the agent has written this text; returns its complete text.
 pub(crate) async fn until_said(gateway: &Gateway, session: &str, words: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -192,7 +192,7 @@ pub(crate) async fn until_said(gateway: &Gateway, session: &str, words: &str) ->
     }
 }
 
-/// The tokens of the model's calls are told as the model counts them.
+/// Asserts that the reported tokens of the model's calls are those that the model counts.
 pub(crate) async fn assert_tokens_told(gateway: &Gateway, session: &str) {
     let usage = until("the tokens", async || {
         let (_, body) = gateway.get("/v1/usage?by=session").await;

@@ -15,7 +15,7 @@ use common::terminal::Terminal;
 use serde_json::{Value, json};
 
 const DIALECT: &str = "copilot-terminal";
-/// What Copilot asks once in each folder, of any extension that takes part in its permissions.
+/// The question of Copilot, once per folder, about any extension that takes part in its permissions.
 const ELEVATED: &str = "wants elevated permissions";
 /// The dialogs for a command and for a form.
 const COMMAND: &str = "Do you want to run this command?";
@@ -53,7 +53,7 @@ impl Home {
         command
     }
 
-    /// Has `plexus link` add its extension.
+    /// Runs `plexus link`, which adds its extension.
     fn link(&self) {
         let bin = self.dir.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
@@ -100,7 +100,7 @@ impl Copilot {
         self.terminal.wrote(words, 1).await;
     }
 
-    /// Types a prompt and sends it: Enter counts as pasted where it follows the words at once.
+    /// Types a prompt and sends it: Enter counts as pasted if it follows the text at once.
     async fn prompt(&self, text: &str) {
         self.ready().await;
         self.terminal.words(text);
@@ -124,12 +124,12 @@ impl Copilot {
         self.terminal.until(dialog, Terminal::text, |text| text.contains(dialog)).await;
     }
 
-    /// Waits until this is gone from the screen.
+    /// Waits until a dialog has closed.
     async fn closed(&self, dialog: &str) {
         self.terminal.until("the end of the dialog", Terminal::text, |text| !text.contains(dialog)).await;
     }
 
-    /// Presses a key until a dialog is gone: it is drawn a moment before it takes keys.
+    /// Presses a key until a dialog has closed: it is drawn a moment before it accepts keys.
     async fn press_until(&self, key: &str, dialog: &str) {
         self.shows(dialog).await;
         self.press_while(key, |terminal| terminal.text().contains(dialog)).await;
@@ -151,7 +151,7 @@ impl Copilot {
     }
 }
 
-/// What stands in the composer, between the last two lines across the screen, without white space.
+/// The text in the composer, between the last two lines across the screen, without white space.
 fn composer(terminal: &Terminal) -> String {
     let text = terminal.text();
     let mut parts = text.rsplit("────────────────────\n");

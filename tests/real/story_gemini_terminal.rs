@@ -137,7 +137,7 @@ impl Gemini {
         self.terminal.until("the dialog", Terminal::text, drawn).await;
     }
 
-    /// Waits until its own dialog is gone from the screen.
+    /// Waits until its own dialog has closed.
     async fn dialog_closed(&self) {
         let closed = |text: &str| !text.contains("suggest changes (esc)");
         self.terminal.until("the end of the dialog", Terminal::text, closed).await;

@@ -392,7 +392,7 @@ async fn codelia() {
 
 const BEGIN: &str = "<!-- matrix:begin -->\n";
 const END: &str = "<!-- matrix:end -->\n";
-/// How to update the table.
+/// The command that updates the table.
 const FIX: &str = "PLEXUS_WRITE_DOCS=1 PLEXUS_ROUNDS=full cargo test --test real story_matrix";
 
 /// The tests run in parallel, and each writes the verdicts of its agent.

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 /// The runtime that the gateway attaches by itself.
 const RUNTIME: &str = "codex-terminal";
-/// What the terminal shows when it takes a prompt.
+/// The text of the terminal when it accepts a prompt.
 const COMPOSER: &str = "Ask Codex to do anything";
-/// What it shows while it asks.
+/// The text of the terminal while it asks.
 const DIALOG: &str = "Would you like to run the following command?";
 /// Longer than the pause by which Codex tells a typed key from a pasted one.
 const PASTED: Duration = Duration::from_millis(250);
@@ -136,7 +136,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// What stands in the terminal's composer, without spaces: from its mark to an empty line.
+/// The text in the terminal's composer, without spaces: from its mark to an empty line.
 fn composed(terminal: &Terminal) -> String {
     let screen = terminal.text();
     let Some((_, rest)) = screen.rsplit_once("\n› ") else { return String::new() };
@@ -194,7 +194,7 @@ fn completed(events: &[Value], run: &str) {
     assert_eq!(ended[0]["event"]["status"], "completed", "{ended:#?}");
 }
 
-/// How the one request of a run was closed.
+/// The end of the only request of a run.
 fn resolved<'a>(events: &'a [Value], run: &str) -> &'a Value {
     let all = of_run(events, run, "request_resolved");
     assert_eq!(all.len(), 1, "one decision: {all:#?}");

@@ -73,13 +73,13 @@ impl OpenCode {
         self.terminal.until("the dialog", Terminal::text, |text| text.contains("Permission required")).await;
     }
 
-    /// Waits until its own dialog is gone from the screen.
+    /// Waits until its own dialog has closed.
     async fn dialog_closed(&self) {
         let closed = |text: &str| !text.contains("Permission required");
         self.terminal.until("the end of the dialog", Terminal::text, closed).await;
     }
 
-    /// Says yes to its dialog.
+    /// Confirms its dialog.
     async fn yes(&self) {
         self.dialog().await;
         self.terminal.keys(&["Enter"]);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const DIALECT: &str = "qwen-terminal";
 /// Time that it may take to start: two processes of Node.js, which have been seen to take half a minute on a machine with much to do.
 const START: Duration = Duration::from_secs(180);
-/// What stands in its dialog.
+/// The text in its dialog.
 const DIALOG: &str = "Allow execution of:";
 
 /// Qwen Code in a terminal.
@@ -82,12 +82,12 @@ impl Qwen {
         self.terminal.until("the dialog", Terminal::text, |text| text.contains(DIALOG)).await;
     }
 
-    /// Waits until its own dialog is gone from the screen.
+    /// Waits until its own dialog has closed.
     async fn dialog_closed(&self) {
         self.terminal.until("the end of the dialog", Terminal::text, |text| !text.contains(DIALOG)).await;
     }
 
-    /// Presses a key of its dialog until the dialog is gone: it is drawn a moment before it takes keys.
+    /// Presses a key of its dialog until the dialog has closed: it is drawn a moment before it accepts keys.
     async fn press(&self, key: &str) {
         self.dialog().await;
         let deadline = Instant::now() + PATIENCE;

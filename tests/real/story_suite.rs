@@ -49,15 +49,15 @@ struct Agent {
     asks_at_once: bool,
     /// `true` if it ends a turn of which the model failed as if nothing had happened.
     hides_failures: bool,
-    /// `true` if it stops at times in the middle of a message that the model says at full speed.
+    /// `true` if it sometimes stops in the middle of a message that the model writes at full speed.
     stops_midway: bool,
-    /// `true` if it says everything twice in a conversation that it has open and is told to open.
+    /// `true` if it repeats everything in a conversation that is already open when it is told to open it.
     opens_twice: bool,
     /// `true` if it lists the conversations of a folder alone, and the gateway asks for those of all.
     lists_a_folder: bool,
 }
 
-/// What most of them are like.
+/// The common properties of most agents.
 const ACP: Agent = Agent {
     name: "",
     dialect: "acp",
@@ -113,7 +113,7 @@ const AGENTS: &[Agent] = &[
 
 // ------------------------------------------------------------------------------------ scenarios
 
-/// What a scenario came to, as the table says it.
+/// The result of a scenario, as text for the table.
 type Verdict = String;
 type Played = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 type Scenario = (&'static str, Cast, fn(Arc<Stage>) -> Played);
@@ -176,7 +176,7 @@ fn making(file: &Path) -> String {
     format!("FAKE:shell echo made > {}", file.display())
 }
 
-/// The words of `FAKE:long N`, as the model says them.
+/// The text of `FAKE:long N`, as the model writes it.
 fn long(n: usize) -> String {
     (1..=n).map(|k| format!("chunk-{k:04} ")).collect()
 }
@@ -333,7 +333,7 @@ struct Judged {
     reasons: Vec<String>,
 }
 
-/// What every agent is made to ask for; `beside` is a folder that is not the session's.
+/// The actions that every agent has to ask for; `beside` is a folder that is not the session's.
 fn judged(beside: &Path) -> Vec<Judged> {
     let of = |command: &str, risk, reasons: &[&str]| Judged {
         command: command.to_owned(),
@@ -751,7 +751,7 @@ struct Stage {
     work: tempfile::TempDir,
     _home: tempfile::TempDir,
     _model: FakeModel,
-    /// What the model was asked.
+    /// The file of the requests to the model.
     log: PathBuf,
     /// A variable in the environment of all that the agent starts.
     tag: String,
@@ -761,12 +761,12 @@ struct Stage {
 /// after a minute and more.
 const LONG: Duration = Duration::from_secs(180);
 
-/// What is said in the first session, and looked for when it is opened again.
+/// The text of the first session, which is searched when the session is opened again.
 const PAST: &str = "what was said before";
 
 const TAG: &str = "STORY_SUITE";
 
-/// None, said on stdout, where this machine has no Python for the agent.
+/// Makes the stage; `None`, with a note on stdout, if this machine has no Python for the agent.
 async fn stage(agent: Agent) -> Option<Stage> {
     // Not below /tmp's root by a name that an agent could call temporary: codex warns of that.
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -796,12 +796,12 @@ async fn stage(agent: Agent) -> Option<Stage> {
     Some(Stage { agent, id, gateway, setup, first, work, _home: home, _model: model, log, tag })
 }
 
-/// Where a server that runs by itself listens.
+/// The address of a server that runs by itself.
 fn address(setup: &AgentSetup) -> String {
     format!("http://127.0.0.1:{}", setup.command.last().unwrap())
 }
 
-/// Starts a server, as somebody else than the gateway does, and waits until it answers. It is ended by its tag.
+/// Starts a server, independent of the gateway, and waits until it answers. It is ended by its tag.
 async fn serve(setup: &AgentSetup, tag: &str, cwd: &Path) {
     let mut command = std::process::Command::new(&setup.command[0]);
     command.args(&setup.command[1..]).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
@@ -905,7 +905,7 @@ impl Stage {
         assert!(asked, "the agent itself remembers");
     }
 
-    /// How often the model was asked to work on what holds `script`. Side questions, for a title, bring no tools.
+    /// The number of requests to the model that contain `script`. Side requests, for a title, bring no tools.
     fn asked(&self, script: &str) -> usize {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let bodies = log.lines().filter(|line| line.contains(script)).filter_map(|line| {
@@ -983,7 +983,8 @@ fn of_run<'a>(events: &'a [Value], run: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["run_id"] == run).collect()
 }
 
-/// How a run ended, when it left nothing open: one end, the last event of it; every tool call over; every request resolved.
+/// Asserts that a run left nothing open: one end, which is its last event; every tool call ended; every request resolved. Returns its
+/// status.
 fn settled(events: &[Value], run: &str) -> String {
     assert_whole(events);
     let of_run = of_run(events, run);
@@ -1140,11 +1141,11 @@ async fn fast_agent() {
 
 // ------------------------------------------------------------------------------------ the table
 
-/// The row that says which program was driven, in its own words.
+/// The row with the name and version of the program, as it reports them.
 const VERSION: &str = "name and version it reports";
 const BEGIN: &str = "<!-- suite:begin -->\n";
 const END: &str = "<!-- suite:end -->\n";
-/// How to bring the table up to date.
+/// The command that updates the table.
 const FIX: &str = "PLEXUS_WRITE_DOCS=1 PLEXUS_ROUNDS=full cargo test --test real story_suite";
 
 /// The tests of this program run side by side, and each writes the verdicts of its agent.
@@ -1193,7 +1194,7 @@ fn written(table: &Table) -> String {
     text
 }
 
-/// Writes an agent's verdicts, if that is wanted, and fails if the document says something else.
+/// Writes an agent's verdicts, if that is requested, and fails if the document differs.
 fn hold_table(agent: Agent, verdicts: &[(&str, Verdict)]) {
     let _one = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let text = std::fs::read_to_string(doc()).unwrap();

@@ -13,7 +13,7 @@ use common::gateway::{Gateway, PATIENCE, exe};
 use common::terminal::Terminal;
 use serde_json::{Value, json};
 
-/// Where a task is done on the page.
+/// The sizes of the page in which a task is done.
 const SIZES: [&str; 2] = ["desk", "phone"];
 /// Longer than the terminal's screen ignores keys after something appeared.
 const ARMED: Duration = Duration::from_millis(500);
@@ -24,7 +24,7 @@ async fn on_the_page(task: &str, size: &str, gateway: &Gateway, more: &[(&str, &
     play("tasks.mjs", gateway, &env).await;
 }
 
-/// Somebody at a terminal with `plexus attach` in it.
+/// A user at a terminal with `plexus attach` in it.
 struct Person {
     terminal: Terminal,
     task: &'static str,
@@ -40,7 +40,7 @@ impl Person {
         Self::begins(task, gateway, None, &[], &[exe(), "attach"])
     }
 
-    /// Somebody at a shell in this folder, which finds `plexus` and what is in the folders of `more`.
+    /// A user at a shell in this folder, which finds `plexus` and the programs in the folders of `more`.
     fn at_a_shell(task: &'static str, gateway: &Gateway, folder: &Path, more: &[&Path]) -> Self {
         Self::begins(task, gateway, Some(folder), more, &["sh"])
     }
@@ -113,7 +113,7 @@ impl Machine {
     }
 }
 
-/// It outlives the gateway otherwise.
+/// Ends the runtime, which would otherwise outlive the gateway.
 async fn ends(gateway: &Gateway, runtime: &str) {
     let (status, gone) = gateway.delete(&format!("/v1/runtimes/{runtime}")).await;
     assert_eq!(status, 204, "{gone}");
@@ -177,7 +177,7 @@ async fn yesterday(machine: &Machine, work: &Path) -> Gateway {
     machine.gateway(&setup).await
 }
 
-/// It went on in the one session, of Codex.
+/// Asserts that the only session, of Codex, was continued.
 async fn was_continued(gateway: &Gateway) {
     let (_, list) = gateway.get("/v1/sessions").await;
     let sessions = list["sessions"].as_array().unwrap();

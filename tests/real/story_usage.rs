@@ -1,4 +1,4 @@
-//! What real agents tell of their spending, with the loopback model: each of its replies is 100 tokens read and 10 written.
+//! The usage that real agents report, with the loopback model: each of its replies is 100 tokens read and 10 written.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

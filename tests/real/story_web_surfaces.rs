@@ -49,7 +49,7 @@ fn keep_port(gateway: &Gateway) {
     std::fs::write(file, config.replacen("127.0.0.1:0", address, 1)).unwrap();
 }
 
-/// What a surface shows, as text.
+/// The text of a surface.
 async fn shown(browser: &mut Browser) -> String {
     browser.text("phone", "plexus-surface .drawn").await
 }

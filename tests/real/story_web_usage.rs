@@ -1,4 +1,4 @@
-//! What agents spent, in a real browser (`tests/web/usage.test.mjs`).
+//! The usage of agents, in a real browser (`tests/web/usage.test.mjs`).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const TO_DISK: &str = "pwrite64,pwritev,fdatasync,fsync";
 /// The system calls that write to sockets, pipes and sleeping threads.
 const TO_PEERS: &str = "write,writev,sendto,sendmsg";
-/// Most writes of one answer; more would mean that the end was never reached.
+/// Maximum number of writes of one answer; more would mean that the end was never reached.
 const WRITES: u32 = 80;
 
 /// Lines of `strace` that are kept; it reports that it has attached in the first few.

@@ -1,4 +1,4 @@
-//! What changed in a session's folder, of repositories that set traps, that are large, and that git itself compares.
+//! The changes in a session's folder, of repositories that set traps, that are large, and that git itself compares.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -282,7 +282,7 @@ fn disturb(repo: &Path, numbers: &mut Numbers, names: &[String]) {
     }
 }
 
-/// What git prints.
+/// The output of git.
 fn git_says(folder: &Path, arguments: &[&str]) -> Vec<u8> {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(folder).stdin(Stdio::null());

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longest wait; only a failing test reaches it.
+/// Maximum waiting time; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Most unread lines; then the program waits.
+/// Maximum number of unread lines; at this many the program waits.
 const LINES: usize = 4096;
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
@@ -440,7 +440,7 @@ fn errors_have_an_exit_code_and_a_fix() {
     assert!(checks.iter().any(|check| check["check"] == "agent demo" && check["verdict"] == "ok"));
 }
 
-/// What the shell is offered for the last word.
+/// The completions that the shell gets for the last word.
 fn offered(home: &Path, words: &[&str]) -> String {
     let mut command = plexus(home, &["--", "plexus"]);
     let index = words.len().to_string();

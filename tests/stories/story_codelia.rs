@@ -22,14 +22,14 @@ impl Stage {
         Self::with("").await
     }
 
-    /// As [`Stage::new`], with more variables for the runtime.
+    /// Starts like [`Stage::new`], with more variables for the runtime.
     async fn with(env: &str) -> Self {
         let mut stage = Self::bare(env).await;
         stage.session = stage.gateway.session("codelia").await;
         stage
     }
 
-    /// As [`Stage::with`], without a session.
+    /// Starts like [`Stage::with`], without a session.
     async fn bare(env: &str) -> Self {
         let work = tempfile::tempdir().unwrap();
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/codelia_runtime.mjs");
@@ -79,7 +79,7 @@ impl Stage {
     }
 }
 
-/// How the run ended.
+/// The end of the run.
 fn ended<'e>(events: &'e [Value], run: &str) -> &'e Value {
     let end = events.iter().find(|event| event["kind"] == "run_ended" && event["run_id"] == run);
     &end.unwrap()["event"]

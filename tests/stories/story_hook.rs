@@ -370,10 +370,10 @@ async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
     }
 }
 
-/// Prompts that a tunnel was sent and nobody has looked at; with a further one it waits.
+/// Maximum number of prompts that a tunnel has received and the test has not read; with a further one it waits.
 const PROMPTS_MAX: usize = 16;
 
-/// What stands for OpenCode's plugin: a tunnel that has the session `s1`, and the prompts that it was sent.
+/// A double of OpenCode's plugin: a tunnel with the session `s1`, and the prompts that it received.
 struct Tunnel {
     process: Child,
     stream: UnixStream,

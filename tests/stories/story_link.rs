@@ -69,7 +69,7 @@ impl Machine {
         serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out}{err}"))
     }
 
-    /// What the doctor says of an agent's link: verdict, words and fix.
+    /// The doctor's result for an agent's link: verdict, text and fix.
     fn doctor(&self, agent: &str) -> (String, String) {
         let report = self.json(&["doctor"]);
         let name = format!("link {agent}");

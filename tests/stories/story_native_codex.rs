@@ -24,7 +24,7 @@ const RUNTIME: &str = "codex-terminal";
 /// Longer than the gateway takes to find a daemon: what did not happen by then does not happen.
 const LONG_ENOUGH: Duration = Duration::from_millis(2500);
 
-/// What the gateway did.
+/// The counted actions of the gateway.
 #[derive(Default)]
 struct Counts {
     /// Connections that have made a handshake.
@@ -48,7 +48,7 @@ impl Daemon {
         Self::start_as(codex_home, 0o700, true)
     }
 
-    /// As [`start`](Self::start), with another mode of the socket's folder, or with the conversation on disk only.
+    /// Starts like [`start`](Self::start), with another mode of the socket's folder, or with the conversation on disk only.
     fn start_as(codex_home: &Path, mode: u32, loaded: bool) -> Self {
         let (control, folder) = (codex_home.join("app-server-control"), codex_home.join("run"));
         for dir in [&control, &folder] {
@@ -74,7 +74,7 @@ impl Daemon {
         self.counts.resumed.load(Ordering::Relaxed)
     }
 
-    /// It stops as it should, and leaves nothing.
+    /// Stops the daemon, and asserts that it leaves nothing behind.
     fn stop(self) {
         std::fs::remove_file(&self.socket).unwrap();
         std::fs::remove_file(&self.link).unwrap();
@@ -165,7 +165,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
     body["sessions"].as_array().unwrap().iter().map(|one| (text(one, "session_id"), text(one, "state"))).collect()
 }
 
-/// What `plexus doctor` finds about Codex's terminals: state, detail and fix.
+/// The result of `plexus doctor` for Codex's terminals: state, detail and fix.
 async fn doctor(gateway: &Gateway) -> (String, String) {
     let (_, body) = gateway.get("/v1/doctor").await;
     let check = body["checks"].as_array().unwrap().iter().find(|check| check["name"] == "terminals codex");

@@ -154,7 +154,7 @@ async fn phone_listener_that_cannot_be_added_changes_nothing() {
     assert!(gateway.stderr().contains("listeners.json"), "{}", gateway.stderr());
 }
 
-/// A double of Tailscale's program: it says what it was told to serve, and serves nothing.
+/// A double of Tailscale's program: it reports the addresses that it was told to serve, and serves nothing.
 fn tailscale(dir: &Path, served: &str) {
     let status = json!({ "BackendState": "Running", "Self": { "DNSName": "box.tail1.ts.net." }, "CertDomains": ["box.tail1.ts.net"] });
     let script = format!(

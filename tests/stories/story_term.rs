@@ -488,7 +488,7 @@ async fn term_questions_of_a_program_are_answered_once() {
     assert_eq!((count(&text, 'R'), count(&text, 'c')), (1, 1), "{text}");
 }
 
-/// What a page sees of a terminal: its screen after each message, until it shows `words`.
+/// Reads the terminal as a page does: its screen after each message, until it contains `words`.
 async fn page_shows(ws: &mut Ws, model: &mut Option<Model>, words: &str) -> Value {
     let mut last = Value::Null;
     while model.as_ref().is_none_or(|model| !model.screen().contents().contains(words)) {

@@ -1,4 +1,4 @@
-//! What a session's runs changed, what a person changed between them, and changes that are undone, brought back and reviewed.
+//! The changes of a session's runs and of the user between them, and changes that are undone, restored and reviewed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -1,4 +1,4 @@
-//! What agents spend: added up, kept over kills and deletions, and shown to whom it concerns.
+//! The usage of agents: summed up, stored across kills and deletions, and shown only to those permitted to see it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -20,7 +20,7 @@ async fn usage(gateway: &Gateway, query: &str) -> Value {
     sums
 }
 
-/// What the rows of an answer name, each with its tokens read.
+/// The names in the rows of a response, each with its tokens read.
 fn rows(sums: &Value, name: &str) -> Vec<(String, u64)> {
     let rows = sums["rows"].as_array().unwrap().iter();
     rows.map(|row| (row[name].as_str().unwrap().to_owned(), row["usage"]["input_tokens"].as_u64().unwrap())).collect()
@@ -123,14 +123,14 @@ async fn limit(gateway: &Gateway, ceilings: Value) {
     assert_eq!(status, 200, "{set}");
 }
 
-/// Prompts, and says whether it has to wait.
+/// Prompts; returns whether the prompt has to wait.
 async fn send(gateway: &Gateway, session: &str) -> (String, bool) {
     let (status, accepted) = gateway.post(&format!("/v1/sessions/{session}/prompt"), json!({ "text": prompt() })).await;
     assert_eq!(status, 202, "{accepted}");
     (accepted["run_id"].as_str().unwrap().to_owned(), accepted["queued"] == true)
 }
 
-/// What the queued prompts of a session wait for.
+/// The reasons that the queued prompts of a session wait.
 async fn queued(gateway: &Gateway, session: &str) -> Vec<Value> {
     let (_, info) = gateway.get(&format!("/v1/sessions/{session}")).await;
     info["queue"].as_array().into_iter().flatten().map(|one| one["ceiling"].clone()).collect()

@@ -12,7 +12,8 @@ use common::moments::until_so;
 use common::terminal::Terminal;
 use serde_json::json;
 
-/// Writes down its words, and follows commands of its terminal. (It is a shell script: keys reach it as they reach any program.)
+/// An agent that writes down its arguments, and follows commands of its terminal. (It is a shell script: keys reach it as they reach any
+/// program.)
 const AGENT: &str = r#"#!/bin/sh
 for word in "$@"; do printf '<%s>\n' "$word"; done > "$WORDS"
 echo "$PPID" > "$WORDS.parent"
@@ -71,7 +72,7 @@ impl Machine {
         command.args(words).envs(self.env()).stdin(Stdio::from(std::fs::File::open(file).unwrap())).output().unwrap()
     }
 
-    /// Runs it in a terminal, and says there how it ended.
+    /// Runs it in a terminal, and prints there how it ended.
     async fn terminal(&self, words: &str) -> Terminal {
         let env = self.env();
         let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();

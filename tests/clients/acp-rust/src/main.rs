@@ -40,7 +40,7 @@ struct Question {
     responder: Responder<RequestPermissionResponse>,
 }
 
-/// What the client keeps when its line is cut.
+/// The state that the client keeps when its connection is cut.
 #[derive(Default)]
 struct Kept {
     cursor: Option<String>,
@@ -64,7 +64,7 @@ fn var(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is missing"))
 }
 
-/// Where the gateway is now: it may have come back somewhere else.
+/// The current address of the gateway, which may have restarted elsewhere.
 fn gateway() -> String {
     let json = std::fs::read(format!("{}/gateway.json", var("PLEXUS_HOME"))).expect("a gateway runs");
     let json: Value = serde_json::from_slice(&json).expect("gateway.json is JSON");
