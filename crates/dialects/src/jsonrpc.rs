@@ -51,7 +51,8 @@ struct Envelope<'a> {
 /// Reads a message. A message with a method is a request or a notification whatever else it has, so that a peer's
 /// request is never taken for a response.
 ///
-/// # Errors Returns the reason why `text` is not a message.
+/// # Errors
+/// Returns the reason why `text` is not a message.
 pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => {}

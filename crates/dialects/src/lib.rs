@@ -196,7 +196,7 @@ impl Outbox {
         });
     }
 
-    /// The sessions with events since `from`, and `more`: each once.
+    /// Returns the sessions with events since `from`, and `more`, each once.
     fn sessions_since(&self, from: usize, more: Option<NativeId>) -> Vec<NativeId> {
         let mut sessions: Vec<NativeId> = more.into_iter().collect();
         for native in self.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
@@ -339,7 +339,7 @@ pub enum RuntimeEvent {
     Closed {
         /// The session.
         native: NativeId,
-        /// The reason, in words.
+        /// The reason, as text.
         why: String,
     },
     /// The reported part of an endpoint's session, including this step. It is stored in one commit with those events,
@@ -445,17 +445,17 @@ impl EventDraft {
         Self { kind, body: body.into(), native: None, tool: None, title: None }
     }
 
-    /// An error that people see.
+    /// Makes an error that the user sees.
     pub fn error(code: &str, message: &str, native: Option<&Bytes>) -> Self {
         Self { native: native.cloned(), ..Self::new(Kind::Error, &ErrorBody::new(code, message)) }
     }
 
-    /// A notification of a client that was not sent.
+    /// Makes an error for a notification of a client that was not sent.
     fn call_refused(method: &str, error: &RuntimeError) -> Self {
         Self::error("call_refused", &format!("{method} was not sent: {}", error.words()), None)
     }
 
-    /// A changed title of a session.
+    /// Makes an event for a changed title of a session.
     pub fn title(title: Option<String>, native: Option<&Bytes>) -> Self {
         let body = serde_json::json!({ "sessionUpdate": Kind::SessionInfoUpdate.as_str(), "title": title });
         Self { native: native.cloned(), title, ..Self::new(Kind::SessionInfoUpdate, &body) }
@@ -598,12 +598,12 @@ pub struct RunEnd {
 }
 
 impl RunEnd {
-    /// The end of a run that no message of the runtime reported.
+    /// Makes the end of a run that no message of the runtime reported.
     pub fn new(status: RunStatus, message: Option<String>) -> Self {
         Self { status, stop_reason: None, message, native: None }
     }
 
-    /// The end of a run in an error.
+    /// Makes the end of a run that failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(RunStatus::Error, Some(message.into()))
     }

@@ -1,14 +1,15 @@
-//! The messages of agents' own terminals to the gateway: those between a helper that an agent starts (a hook), the gateway's link
-//! endpoint, and the dialect of that agent.
+//! The messages of agents' own terminals to the gateway: those between a helper that an agent starts (a hook), the
+//! gateway's link endpoint, and the dialect of that agent.
 //!
-//! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers end at once; one
-//! that waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what
-//! the dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
-//! ([`transcript_path`], [`process_path`]), as are keys typed in a shared terminal ([`terminal_path`]).
+//! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers
+//! end at once; one that waits gets a [`HelperExit`] and ends with its content. The endpoint forwards every message to
+//! the dialect as a [`LinkFrame`], and every [`LinkReply`] of the dialect to the helper. Transcripts are read, and
+//! processes checked, by requests to the endpoint ([`transcript_path`], [`process_path`]), as are keys typed in a
+//! shared terminal ([`terminal_path`]).
 //!
-//! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of [`TunnelLine`]s:
-//! events, and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as
-//! [`TunnelRequest`]s.
+//! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of
+//! [`TunnelLine`]s: events, and the replies to requests, which the dialect makes through the endpoint ([`tunnel_path`])
+//! and the tunnel gets as [`TunnelRequest`]s.
 
 use plexus_protocol::TerminalId;
 use serde::{Deserialize, Serialize};

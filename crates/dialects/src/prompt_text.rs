@@ -8,7 +8,8 @@ use super::jsonrpc::object;
 /// Returns the text of a prompt from ACP content blocks; a file becomes `@path`, as users type it in terminals. `taker`
 /// is the agent that accepts only text.
 ///
-/// # Errors Returns a message with the reason why a block cannot be sent.
+/// # Errors
+/// Returns a message with the reason why a block cannot be sent.
 pub fn prompt_text(content: &[Box<RawValue>], taker: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

@@ -131,7 +131,8 @@ impl RecordingEntry {
 
 /// Reads a recording. Empty lines are counted and skipped.
 ///
-/// # Errors Returns the first line that is not one of a recording.
+/// # Errors
+/// Returns the first line that is not one of a recording.
 pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
@@ -145,7 +146,8 @@ pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> 
 
 /// Returns the head of a recording that has one.
 ///
-/// # Errors Returns an error for a first line that should be a head and cannot be read as one.
+/// # Errors
+/// Returns an error for a first line that should be a head and cannot be read as one.
 pub fn head(entries: &[(usize, RecordingEntry)]) -> Result<Option<RecordingHead>, RecordingError> {
     let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
     let head = serde_json::from_str(&entry.line);

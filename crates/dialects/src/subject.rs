@@ -290,7 +290,7 @@ fn questions_text(questions: &[Question]) -> String {
 }
 
 /// Returns the command in a text whose form separates it from prose: a JSON object, one fenced block of shell, a line
-/// that begins with `$`, or, after words that announce it, a final part in backquotes.
+/// that begins with `$`, or, after an announcement, a final part in backquotes.
 pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     let text = text.trim();
     if text.starts_with('{') {

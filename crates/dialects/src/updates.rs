@@ -23,12 +23,12 @@ struct TextContent<'a> {
     text: &'a str,
 }
 
-/// A piece of a message's text; pieces with the same `message` are one.
+/// Makes an event for a piece of a message's text; pieces with the same `message` are one.
 pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: Option<&Bytes>) -> EventDraft {
     content_chunk(kind, message, TextContent { r#type: "text", text }, native)
 }
 
-/// A content block of a message.
+/// Makes an event for a content block of a message.
 pub(super) fn content_chunk(
     kind: Kind,
     message_id: Option<&str>,
@@ -39,7 +39,7 @@ pub(super) fn content_chunk(
     EventDraft { native: native.cloned(), ..EventDraft::new(kind, &body) }
 }
 
-/// A text in the content of a tool call.
+/// Makes a text in the content of a tool call.
 pub(super) fn text_block(text: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
@@ -70,12 +70,12 @@ pub(super) struct ToolUpdate {
 }
 
 impl ToolUpdate {
-    /// An update of the tool call with this id.
+    /// Makes an update of the tool call with this id.
     pub(super) fn new(id: impl Into<String>) -> Self {
         Self { tool_call_id: id.into(), ..Self::default() }
     }
 
-    /// The event: a tool call if it is the `first` of this id.
+    /// Makes the event: a tool call if it is the `first` of this id.
     pub(super) fn draft(mut self, first: bool, over: bool, native: Option<&Bytes>) -> EventDraft {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         self.session_update = kind.as_str();

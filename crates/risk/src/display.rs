@@ -331,7 +331,7 @@ mod tests {
 
     const W: SessionFolders<'_> = SessionFolders { session: "/w", resolved: None, process: None };
 
-    /// Without a known folder, so that the text is the command alone.
+    /// Renders a command without a known folder, so that the text is the command alone.
     fn shown(line: &str) -> Display {
         render(&RequestSubject::Command { argv: vec![line.into()], cwd: None }, SessionFolders::default(), false)
     }
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(of(field("/w\u{3000}"), W).risk, Risk::Danger);
     }
 
-    /// Any text of an agent; imitations of other displays are likely.
+    /// Generates any text of an agent; imitations of other displays are likely.
     fn odd() -> impl Strategy<Value = String> {
         let part = prop_oneof![
             Just("\\".to_owned()),

@@ -86,7 +86,8 @@ struct Typed {
 impl Surface {
     /// Checks an action, and puts its inputs into the data.
     ///
-    /// # Errors Returns the reason why the action is refused; nothing has changed then.
+    /// # Errors
+    /// Returns the reason why the action is refused; nothing has changed then.
     pub(crate) fn act(&mut self, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
         let component = self.fresh(&request.component, request.rev)?;
         let instance = request.instance.as_deref().unwrap_or_default();

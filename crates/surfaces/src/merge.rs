@@ -12,7 +12,8 @@ use super::surface::Surface;
 impl Change {
     /// Merges this change with the one after it.
     ///
-    /// # Errors Returns both changes if they do not follow each other.
+    /// # Errors
+    /// Returns both changes if they do not follow each other.
     pub fn merge(self, later: Self) -> Result<Self, Box<(Self, Self)>> {
         if self.surface != later.surface || later.rev <= self.rev {
             return Err(Box::new((self, later)));

@@ -68,7 +68,8 @@ impl Model {
 
     /// Applies an operation at `path`.
     ///
-    /// # Errors Returns the reason why it is refused; nothing has changed then.
+    /// # Errors
+    /// Returns the reason why it is refused; nothing has changed then.
     pub(crate) fn apply(&mut self, path: &Pointer, op: &DataOp) -> Result<DataUndo, SurfaceError> {
         let before = self.size;
         let done = match op {

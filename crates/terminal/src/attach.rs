@@ -61,7 +61,8 @@ pub enum AttachError {
 
 /// Starts a program and attaches this window to it. Returns the identifier of the terminal and the end of the attachment.
 ///
-/// # Errors Returns an [`AttachError`]; then the window's terminal is restored.
+/// # Errors
+/// Returns an [`AttachError`]; then the window's terminal is restored.
 pub fn start(
     dir: &Path,
     exe: &Path,
@@ -94,7 +95,8 @@ pub fn start(
 
 /// Attaches this window to a terminal: as its owner, or only to `watch`.
 ///
-/// # Errors Returns an [`AttachError`]; then the window's terminal is restored.
+/// # Errors
+/// Returns an [`AttachError`]; then the window's terminal is restored.
 pub fn attach(dir: &Path, id: &TerminalId, watch: bool, keys: DetachKeys) -> Result<AttachEnd, AttachError> {
     // The existence of the terminal is checked before the screen changes.
     folder::info(dir, id)?;
@@ -489,7 +491,8 @@ fn send(shared: &Shared<'_>, queue: &mut Vec<u8>) -> io::Result<()> {
 
 /// Ends a terminal's program, as a closed window does, and waits until it has ended; a program that does not end by itself is killed.
 ///
-/// # Errors Returns a [`TerminalError`].
+/// # Errors
+/// Returns a [`TerminalError`].
 pub fn kill(dir: &Path, id: &TerminalId) -> Result<Option<TerminalExit>, TerminalError> {
     let path = folder::socket(dir, id);
     let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };

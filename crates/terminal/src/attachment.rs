@@ -46,7 +46,8 @@ pub struct TerminalWriter(Arc<Mutex<OwnedWriteHalf>>);
 
 /// Attaches to a terminal.
 ///
-/// # Errors Returns a [`TerminalError`].
+/// # Errors
+/// Returns a [`TerminalError`].
 pub async fn attach(
     dir: &Path,
     id: &TerminalId,
@@ -96,7 +97,8 @@ impl TerminalReader {
 impl TerminalWriter {
     /// Sends typed input; waits until the program reads.
     ///
-    /// # Errors Returns [`InputRefused`].
+    /// # Errors
+    /// Returns [`InputRefused`].
     pub async fn input(&self, bytes: Bytes) -> Result<(), InputRefused> {
         let mut write = self.0.lock().await;
         for offset in (0..bytes.len()).step_by(INPUT_MAX) {
@@ -108,7 +110,8 @@ impl TerminalWriter {
 
     /// Sends another message.
     ///
-    /// # Errors Returns [`InputRefused`].
+    /// # Errors
+    /// Returns [`InputRefused`].
     pub async fn send(&self, message: &ToHost) -> Result<(), InputRefused> {
         Self::write(&mut *self.0.lock().await, message).await
     }
@@ -131,7 +134,8 @@ const OUTCOME_WAIT: Duration = Duration::from_secs(5 * TYPE_IF_WAIT.as_secs() + 
 
 /// Has the holder of a terminal type keys if its screen shows the dialog or line for them. Blocks for some seconds at most.
 ///
-/// # Errors Returns a [`TerminalError`]; for [`TerminalError::Unusable`] it is unknown whether the keys were typed.
+/// # Errors
+/// Returns a [`TerminalError`]; for [`TerminalError::Unusable`] it is unknown whether the keys were typed.
 pub fn type_if(dir: &Path, id: &TerminalId, wanted: TypeIf) -> Result<TypeIfOutcome, TerminalError> {
     let path = folder::socket(dir, id);
     let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };

@@ -94,7 +94,7 @@ fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Optio
     let are_all =
         |known: &[u16]| parameters.len() < PARAMETERS_MAX && parameters.iter().all(|mode| known.contains(mode));
     match (private, intermediate, last) {
-        // The cursor, characters and lines, tabs, attributes, the scroll region, and what is saved.
+        // The cursor, characters and lines, tabs, attributes, the scroll region, and the saved cursor and modes.
         (
             None,
             None,

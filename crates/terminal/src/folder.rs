@@ -71,7 +71,8 @@ pub fn socket(dir: &Path, id: &TerminalId) -> PathBuf {
 
 /// Makes a new identifier.
 ///
-/// # Errors Returns the error of the system if it provides no random numbers.
+/// # Errors
+/// Returns the error of the system if it provides no random numbers.
 pub fn new_id() -> io::Result<TerminalId> {
     let mut random = [0; 5];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -80,7 +81,8 @@ pub fn new_id() -> io::Result<TerminalId> {
 
 /// Listens at `path`, in a folder that only this user can enter, by a socket that only this user can use.
 ///
-/// # Errors Returns an error if the folder cannot be made, is open to others, or the path is too long.
+/// # Errors
+/// Returns an error if the folder cannot be made, is open to others, or the path is too long.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let Some(dir) = path.parent() else { return Err(io::Error::other("it has no folder")) };
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -107,7 +109,8 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Connects to the holder at `path`, which has to be a process of this user.
 ///
-/// # Errors Returns a [`TerminalError`].
+/// # Errors
+/// Returns a [`TerminalError`].
 pub(crate) fn connect(path: &Path, id: &str) -> Result<UnixStream, TerminalError> {
     let stream = UnixStream::connect(path).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => TerminalError::NotFound(id.to_owned()),
@@ -182,7 +185,8 @@ pub fn list(dir: &Path) -> Vec<TerminalInfo> {
 
 /// Returns the description of a terminal.
 ///
-/// # Errors Returns a [`TerminalError`].
+/// # Errors
+/// Returns a [`TerminalError`].
 pub fn info(dir: &Path, id: &TerminalId) -> Result<TerminalInfo, TerminalError> {
     let path = socket(dir, id);
     let stream = connect(&path, id.as_str())?;
@@ -247,7 +251,8 @@ pub struct NewTerminal<'a> {
 /// Starts a program in a terminal of its own, in the current folder and with this process's environment. The holder is
 /// not a child that has to be waited for.
 ///
-/// # Errors Returns [`TerminalError::NotStarted`].
+/// # Errors
+/// Returns [`TerminalError::NotStarted`].
 pub fn start(dir: &Path, new: &NewTerminal<'_>) -> Result<TerminalId, TerminalError> {
     let failed = |code, message: String| TerminalError::NotStarted { code, message };
     let id = new_id().map_err(|why| failed(126, format!("the system provides no random numbers: {why}")))?;

@@ -42,7 +42,7 @@ use crate::wire::{
 };
 use plexus_protocol::{TerminalId, Timestamp};
 
-/// The variable that tells a program in which shared terminal it runs.
+/// The variable that has the shared terminal of a program.
 pub const VARIABLE: &str = pty::VARIABLE;
 
 /// Maximum number of attachments at a time; further ones are refused.

@@ -44,10 +44,10 @@ pub struct TerminalSize {
 }
 
 impl TerminalSize {
-    /// The size of a terminal that nobody looks at.
+    /// The size of a terminal without attachments.
     pub const DEFAULT: Self = Self { rows: 24, cols: 80 };
 
-    /// The nearest size that a terminal may have; `None` for one without lines or columns, which says nothing.
+    /// Returns the nearest size that a terminal may have; `None` for one without lines or columns, which is no information.
     pub fn within_limits(self) -> Option<Self> {
         let is_some = self.rows > 0 && self.cols > 0;
         is_some.then_some(Self { rows: self.rows.clamp(2, LINES_MAX), cols: self.cols.clamp(2, COLUMNS_MAX) })

@@ -1,5 +1,5 @@
 //! The messages between the holder of a terminal and its attachments, over a Unix socket: a length (`u32`, little
-//! endian, of what follows), a letter for the kind, and the content. Pure.
+//! endian, of the rest), a letter for the kind, and the content. Pure.
 //!
 //! An attachment first sends a [`Hello`] and gets a [`TerminalWelcome`]. The hello has the versions that the attachment
 //! supports, and the holder chooses one.
@@ -274,7 +274,8 @@ impl ToHost {
 
     /// Parses a message that [`MessageDecoder`] cut out.
     ///
-    /// # Errors Returns the reason why it is not a message.
+    /// # Errors
+    /// Returns the reason why it is not a message.
     pub fn read(mut message: Bytes) -> Result<Self, BadMessage> {
         let kind = *message.first().ok_or(BadMessage::UnknownKind)?;
         let content = message.split_off(1);
@@ -306,7 +307,8 @@ impl FromHost {
 
     /// Parses a message that [`MessageDecoder`] cut out.
     ///
-    /// # Errors Returns the reason why it is not a message.
+    /// # Errors
+    /// Returns the reason why it is not a message.
     pub fn read(mut message: Bytes) -> Result<Self, BadMessage> {
         let kind = *message.first().ok_or(BadMessage::UnknownKind)?;
         let content = message.split_off(1);
@@ -359,7 +361,8 @@ impl MessageDecoder {
 
     /// Returns the next complete message.
     ///
-    /// # Errors Returns an error if it is too long.
+    /// # Errors
+    /// Returns an error if it is too long.
     pub fn message(&mut self) -> Result<Option<Bytes>, BadMessage> {
         let Some((head, _)) = self.buffer.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;

@@ -69,7 +69,8 @@ pub struct SessionChanges {
 impl SessionChanges {
     /// Finds the change at a path.
     ///
-    /// # Errors Returns [`WorkspaceError::NoChange`].
+    /// # Errors
+    /// Returns [`WorkspaceError::NoChange`].
     pub fn at(&self, path: &[u8]) -> Result<&SessionChange> {
         self.files.iter().find(|change| change.file.path == path).ok_or(WorkspaceError::NoChange)
     }
@@ -84,7 +85,8 @@ struct Step<'a> {
 impl FolderStore {
     /// Lists the changes between the base of a session and a look, or those of one run.
     ///
-    /// # Errors Returns [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and errors of git.
+    /// # Errors
+    /// Returns [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and errors of git.
     pub fn changes(&self, session: &str, run: Option<&str>, look: &FolderLook) -> Result<SessionChanges> {
         let moments = self.moments(session)?;
         let (Some(base), Some(last)) = (moments.first(), moments.last()) else { return Err(WorkspaceError::NoBase) };

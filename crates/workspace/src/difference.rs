@@ -95,7 +95,8 @@ impl FolderStore {
 
     /// Compares two trees.
     ///
-    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
+    /// # Errors
+    /// Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn difference(&self, old: ObjectName, new: ObjectName) -> Result<Arc<TreeDifference>> {
         if let Some(known) = self.caches.lock().differences.get(&(old, new)) {
             return Ok(Arc::clone(known));
@@ -230,7 +231,8 @@ impl FolderStore {
 
     /// Makes the patch of a file. A file that is not compared by lines has an empty one.
     ///
-    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
+    /// # Errors
+    /// Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn file_patch(&self, old: ObjectName, new: ObjectName, file: &PathChange) -> Result<FilePatch> {
         if !matches!(file.compared, Comparison::Text | Comparison::Uncounted) {
             return Ok(FilePatch::default());
@@ -254,7 +256,8 @@ impl FolderStore {
 
     /// Makes the patch of all files of a difference, or of one of them.
     ///
-    /// # Errors Returns [`WorkspaceError::Slow`], and errors of git.
+    /// # Errors
+    /// Returns [`WorkspaceError::Slow`], and errors of git.
     pub fn whole_patch(&self, old: ObjectName, new: ObjectName, only: Option<&PathChange>) -> Result<WholePatch> {
         let listed = self.difference(old, new)?;
         let _turn = self.turn()?;

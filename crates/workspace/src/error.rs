@@ -52,7 +52,7 @@ pub enum WorkspaceError {
     /// The moments of the run are unknown.
     #[error("the changes of this run are not known")]
     NoRun,
-    /// Nothing differs at the path.
+    /// There is no difference at the path.
     #[error("nothing changed at this path: list the changes again")]
     NoChange,
     /// The file on disk has neither the content that was shown nor the one that it would get.

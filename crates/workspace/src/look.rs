@@ -21,9 +21,10 @@ use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
 use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, SHORT, replace};
 use crate::values::{FolderLook, NotKept};
 
-/// Maximum number of new files that a look reads; with more, the look is [`WorkspaceError::TooManyFiles`].
+/// Maximum number of files that a look reads because they are new or have changed; with more, the look is
+/// [`WorkspaceError::TooManyFiles`].
 const READ_FILES: usize = 400_000;
-/// Maximum number of new bytes that a look stores; further files get placeholders until a later look.
+/// Maximum number of bytes that a look adds to the store; further files get placeholders until a later look.
 const READ_BYTES: u64 = 2 << 30;
 /// Maximum length of the path of a borrowed index, in bytes; with a longer one no index is borrowed.
 const PATH_MAX: usize = 4096;
@@ -60,7 +61,8 @@ impl Drop for Leading<'_> {
 impl FolderStore {
     /// Stores the state of the folder. Calls that wait at the same moment share one look; each look began after the calls that it serves.
     ///
-    /// # Errors Returns [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and errors of git and the disk.
+    /// # Errors
+    /// Returns [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and errors of git and the disk.
     pub fn look(&self) -> Result<FolderLook> {
         let until = Instant::now() + Duration::from_secs(SHARED_WAIT);
         let mut state = self.looks.lock();

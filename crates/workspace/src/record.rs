@@ -39,7 +39,8 @@ impl FolderStore {
     /// Records a moment of a session. A second base, a second start of a run and a second end of one have no effect. A
     /// session that begins with a run gets a base that is [`Moment::late`].
     ///
-    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and errors of git and the disk; then nothing is recorded.
+    /// # Errors
+    /// Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and errors of git and the disk; then nothing is recorded.
     pub fn mark(&self, session: &str, moment: NewMoment<'_>, look: &FolderLook) -> Result<()> {
         let NewMoment { kind, at, note, late } = moment;
         let _turn = self.turn()?;
@@ -72,7 +73,8 @@ impl FolderStore {
 
     /// Reads the moments of a session, oldest first. An unknown session has none.
     ///
-    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    /// # Errors
+    /// Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
     pub fn moments(&self, session: &str) -> Result<Arc<Vec<Moment>>> {
         if let Some(known) = self.records.lock().get(checked_id(session)?) {
             return Ok(Arc::clone(known));

@@ -79,7 +79,8 @@ impl KeptWalks {
     /// Returns the files of a folder, from a walk of the last seconds or a new one. Blocks for about two seconds at
     /// most, unless the disk hangs.
     ///
-    /// # Errors Returns the error of the system if the folder cannot be read.
+    /// # Errors
+    /// Returns the error of the system if the folder cannot be read.
     pub fn files(&self, folder: &Path) -> io::Result<Arc<WalkedFiles>> {
         let fresh = |kept: &(Arc<WalkedFiles>, Instant)| kept.1.elapsed() < KEPT;
         if let Some((files, _)) = self.0.lock().get(folder).filter(|kept| fresh(kept)) {
@@ -119,7 +120,8 @@ impl WalkedFiles {
 
 /// Walks a folder. Hidden and ignored files are left out, and links are not followed.
 ///
-/// # Errors Returns the error of the system if the folder cannot be read.
+/// # Errors
+/// Returns the error of the system if the folder cannot be read.
 pub fn files_of(folder: &Path) -> io::Result<WalkedFiles> {
     let until = Instant::now() + TIME;
     let (mut out, mut visited) = (WalkedFiles::default(), 0);

@@ -64,7 +64,8 @@ impl FolderStores {
 
     /// Opens the store of a folder, or makes it. An undo that a crash interrupted is completed or discarded first.
     ///
-    /// # Errors Returns [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and errors of the disk.
+    /// # Errors
+    /// Returns [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and errors of the disk.
     pub fn of(&self, folder: &Path) -> Result<Arc<FolderStore>> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
         let slot = self.slot(&folder);
@@ -81,7 +82,8 @@ impl FolderStores {
 impl FolderStores {
     /// Removes a session from the store of a folder, which may no longer exist. No store is made for it.
     ///
-    /// # Errors Returns the errors of [`FolderStore::forget`].
+    /// # Errors
+    /// Returns the errors of [`FolderStore::forget`].
     pub fn forget(&self, folder: &Path, session: &str) -> Result<()> {
         let exists = folder.canonicalize();
         let place = self.home.join(STORES).join(digest_of(exists.as_deref().unwrap_or(folder).as_os_str().as_bytes()));
@@ -109,7 +111,8 @@ impl FolderStores {
 
     /// Removes the store of a folder that is about to be deleted, with the moments of all its sessions. A store that is in use stays.
     ///
-    /// # Errors Returns [`WorkspaceError::Disk`].
+    /// # Errors
+    /// Returns [`WorkspaceError::Disk`].
     pub fn remove(&self, folder: &Path) -> Result<()> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
         let slot = self.slot(&folder);
@@ -216,8 +219,9 @@ impl FolderStore {
 
     /// Reads the content of one side of a file.
     ///
-    /// # Errors Returns [`WorkspaceError::Git`] for a placeholder and for a blob that is not stored,
-    /// [`WorkspaceError::Damaged`] for one whose bytes do not have its name.
+    /// # Errors
+    /// Returns [`WorkspaceError::Git`] for a placeholder and for a blob that is not stored, [`WorkspaceError::Damaged`]
+    /// for one whose bytes do not have its name.
     pub fn content(&self, side: crate::FileSide) -> Result<Vec<u8>> {
         let _turn = self.turn()?;
         self.blob(side.name)
@@ -247,7 +251,8 @@ impl FolderStore {
 
     /// Removes a session: its moments, its undone changes, and the references to its trees. Maintenance then frees the disk.
     ///
-    /// # Errors Returns [`WorkspaceError::BadId`], and errors of git and the disk. A call that failed can be repeated.
+    /// # Errors
+    /// Returns [`WorkspaceError::BadId`], and errors of git and the disk. A call that failed can be repeated.
     pub fn forget(&self, session: &str) -> Result<()> {
         let _turn = self.turn()?;
         let doing = "forgetting a session";
@@ -265,7 +270,8 @@ impl FolderStore {
 
     /// Returns whether a session still has moments here.
     ///
-    /// # Errors Returns [`WorkspaceError::BadId`].
+    /// # Errors
+    /// Returns [`WorkspaceError::BadId`].
     pub fn knows(&self, session: &str) -> Result<bool> {
         Ok(self.session_folder(checked_id(session)?).is_dir())
     }
@@ -274,8 +280,9 @@ impl FolderStore {
         self.place.join("sessions").join(session)
     }
 
-    /// Makes the store independent of the repository whose objects it borrows, removes what no session names, and packs the rest.
-    /// Meant for idle times: a large repository takes seconds and as many bytes as its newest state.
+    /// Makes the store independent of the repository whose objects it borrows, removes objects that no session
+    /// references, and packs the rest. It is for idle times: a large repository takes seconds and as many bytes as its
+    /// newest state.
     ///
     /// Until this was called, a state of the folder that the repository prunes is lost, and its files are
     /// [`Comparison::Unreadable`](crate::Comparison::Unreadable).

@@ -122,9 +122,10 @@ impl UndoneFiles {
 impl FolderStore {
     /// Undoes a change that `changes` lists, or one hunk of it. No file is changed unless each is exactly as it was shown.
     ///
-    /// # Errors Returns [`WorkspaceError::NoChange`], [`WorkspaceError::ChangedMeanwhile`],
-    /// [`WorkspaceError::NotUndoable`], [`WorkspaceError::BadId`], and errors of git and the disk. After an error of
-    /// the disk, a renamed file may be half undone; the undone change is listed then.
+    /// # Errors
+    /// Returns [`WorkspaceError::NoChange`], [`WorkspaceError::ChangedMeanwhile`], [`WorkspaceError::NotUndoable`],
+    /// [`WorkspaceError::BadId`], and errors of git and the disk. After an error of the disk, a renamed file may be
+    /// half undone; the undone change is listed then.
     pub fn undo(&self, changes: &SessionChanges, order: &UndoOrder<'_>) -> Result<UndoResult> {
         let _turn = self.turn()?;
         let (session, patch_id) = (checked_id(order.session)?, checked_id(order.patch_id)?);
@@ -156,7 +157,8 @@ impl FolderStore {
 
     /// Lists the undone changes of a session that can be redone, newest first.
     ///
-    /// # Errors Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    /// # Errors
+    /// Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
     pub fn undone(&self, session: &str) -> Result<Vec<UndoneFiles>> {
         let mut all: Vec<UndoneFiles> = Vec::new();
         let entries = match fs::read_dir(self.session_folder(checked_id(session)?).join("undo")) {
@@ -175,7 +177,8 @@ impl FolderStore {
 
     /// Redoes an undone change.
     ///
-    /// # Errors Returns [`WorkspaceError::NoPatch`], [`WorkspaceError::ChangedMeanwhile`], and errors of git and the disk.
+    /// # Errors
+    /// Returns [`WorkspaceError::NoPatch`], [`WorkspaceError::ChangedMeanwhile`], and errors of git and the disk.
     pub fn redo(&self, session: &str, patch_id: &str) -> Result<UndoneFiles> {
         let _turn = self.turn()?;
         let all = self.undone(session)?;

@@ -1,4 +1,4 @@
-//! The values that the store of a folder returns and remembers.
+//! The values that the store of a folder returns and caches.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -156,7 +156,8 @@ impl FolderWorktrees {
     /// Removes the worktrees that were made and not kept, as a crash leaves them, and keeps those that are in use.
     /// Returns those that could not be removed.
     ///
-    /// # Errors Returns [`WorkspaceError::Disk`] if the file of worktrees cannot be read or written.
+    /// # Errors
+    /// Returns [`WorkspaceError::Disk`] if the file of worktrees cannot be read or written.
     pub fn recover(&self, in_use: &dyn Fn(&Path) -> bool) -> Result<Vec<WorktreeEntry>> {
         let _turn = self.turn.lock();
         let mut all = self.read()?;
@@ -168,7 +169,8 @@ impl FolderWorktrees {
 
     /// Makes a branch and a worktree of it for a session in `folder`. It stays only if [`FolderWorktrees::keep`] is called.
     ///
-    /// # Errors Returns every [`WorktreeProblem`] except those of removal; then nothing was made.
+    /// # Errors
+    /// Returns every [`WorktreeProblem`] except those of removal; then nothing was made.
     pub fn make(&self, folder: &Path, branch: &str, base: Option<&str>, at: i64) -> Outcome<WorktreeReady> {
         let base = base.unwrap_or("HEAD");
         let is_base =
@@ -208,7 +210,8 @@ impl FolderWorktrees {
 
     /// Keeps a worktree, because a session began in it.
     ///
-    /// # Errors Returns [`WorktreeProblem::Unknown`], [`WorkspaceError::Disk`].
+    /// # Errors
+    /// Returns [`WorktreeProblem::Unknown`], [`WorkspaceError::Disk`].
     pub fn keep(&self, path: &Path) -> Outcome<()> {
         let _turn = self.turn.lock();
         let mut all = self.read()?;
@@ -219,7 +222,8 @@ impl FolderWorktrees {
 
     /// Removes a worktree that is not needed after all, and its branch if it has no new commits.
     ///
-    /// # Errors Returns [`WorktreeProblem::Unknown`], also for one that was kept, and errors of git and the disk.
+    /// # Errors
+    /// Returns [`WorktreeProblem::Unknown`], also for one that was kept, and errors of git and the disk.
     pub fn discard(&self, path: &Path) -> Outcome<()> {
         let _turn = self.turn.lock();
         let all = self.read()?;
@@ -229,7 +233,8 @@ impl FolderWorktrees {
 
     /// Lists the worktrees, newest first, including those whose folder no longer exists.
     ///
-    /// # Errors Returns [`WorkspaceError::Disk`].
+    /// # Errors
+    /// Returns [`WorkspaceError::Disk`].
     pub fn list(&self) -> Result<Vec<WorktreeEntry>> {
         let mut all = self.read()?;
         all.sort_by_key(|entry| std::cmp::Reverse(entry.at));
@@ -238,7 +243,8 @@ impl FolderWorktrees {
 
     /// Reads the content that would be lost with a worktree.
     ///
-    /// # Errors Returns [`WorkspaceError::Disk`] if its folder no longer exists, and errors of git.
+    /// # Errors
+    /// Returns [`WorkspaceError::Disk`] if its folder no longer exists, and errors of git.
     pub fn risk(&self, entry: &WorktreeEntry) -> Result<WorktreeRisk> {
         let doing = "looking at the worktree";
         let tree = self.stores.of(&entry.path)?.look()?.tree;
@@ -281,8 +287,9 @@ impl FolderWorktrees {
 
     /// Removes a worktree, and its branch if `with_branch`. `consent` is that of the [`WorktreeRisk`] that was shown.
     ///
-    /// # Errors Returns [`WorktreeProblem::Unsaved`] if the content differs from the one of `consent`; then nothing is
-    /// removed. Returns [`WorktreeProblem::Unknown`], and errors of git and the disk.
+    /// # Errors
+    /// Returns [`WorktreeProblem::Unsaved`] if the content differs from the one of `consent`; then nothing is removed.
+    /// Returns [`WorktreeProblem::Unknown`], and errors of git and the disk.
     pub fn remove(&self, path: &Path, with_branch: bool, consent: Option<&str>) -> Outcome<()> {
         let _turn = self.turn.lock();
         let entry = self.read()?.into_iter().find(|entry| entry.path == path).ok_or(WorktreeProblem::Unknown)?;

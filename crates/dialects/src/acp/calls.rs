@@ -168,7 +168,7 @@ impl Acp {
                 models.options_changed(result);
                 self.lists.share(models);
             }
-            // Not every agent reports what a call changed, and other clients did not see the call.
+            // Not every agent reports the effect of a call, and other clients did not see the call.
             let draft = match (&sets, options) {
                 (Some(SettingChange::Option | SettingChange::Model(_)), Some(options)) => {
                     Some(options_draft(options, frame))

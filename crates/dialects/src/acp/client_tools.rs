@@ -262,7 +262,7 @@ impl Acp {
                 if let JobKind::Run(terminal) = what {
                     self.terminals.remove(&terminal);
                 }
-                // Agents recognize a file that does not exist by these words.
+                // Agents recognize a file that does not exist by this text.
                 let (code, why) = match undone {
                     ClientToolError::Missing(why) => {
                         (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))

@@ -149,7 +149,7 @@ mod tests {
         rig.take_events().into_iter().map(told).collect()
     }
 
-    /// A session, and a prompt under way in it as request 2.
+    /// Makes a session with a prompt in progress as request 2.
     fn asked(text: &str) -> Rig {
         let mut rig = Rig::new(&spec("acp"));
         rig.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
@@ -177,7 +177,7 @@ mod tests {
             rig.take_events();
             assert!(says(&mut rig, "and now").is_empty());
         }
-        // Longer than what is compared.
+        // The prompt is longer than the compared part.
         let long = "ü x".repeat(5000);
         let mut rig = asked(&long);
         for piece in long.chars().collect::<Vec<_>>().chunks(777) {
@@ -193,7 +193,7 @@ mod tests {
         let texts: Vec<_> = told.iter().map(|body| body["content"]["text"].as_str().unwrap()).collect();
         assert_eq!(texts, ["<file>", "see @a.txt"]);
         assert!(told.iter().all(|body| body["messageId"] == "user-7"), "{told:?}");
-        // Names of its own stay, numbers are as they were, a picture that was in no prompt is told.
+        // Names of its own stay, numbers are unchanged, and a picture that was in no prompt is reported.
         let mut rig = asked("x");
         rig.feed(chunk(
             &json!({ "type": "image", "data": "AA==", "mimeType": "image/png" }),
@@ -201,7 +201,7 @@ mod tests {
         ));
         let body: Value = serde_json::from_slice(&rig.event().body).unwrap();
         assert_eq!((&body["messageId"], &body["content"]["data"]), (&json!("m"), &json!("AA==")));
-        // With no prompt under way it is somebody else's, as it stands.
+        // With no prompt in progress the message is another user's, and unchanged.
         rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
         rig.take_events();
         let told = says(&mut rig, "x");

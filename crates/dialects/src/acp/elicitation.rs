@@ -338,7 +338,8 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
 
 /// Returns the content that a decision gives to a form, or `None` if it was cancelled.
 ///
-/// # Errors The reason why the answer does not fit.
+/// # Errors
+/// Returns the reason why the answer does not fit.
 pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),

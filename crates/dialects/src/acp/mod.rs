@@ -150,7 +150,7 @@ struct Session {
     models: SessionModels,
 }
 
-/// The state of a connection. Everything except what comes from the spec is saved: the next gateway, perhaps of another
+/// The state of a connection. Everything except the part from the spec is saved: the next gateway, perhaps of another
 /// version, continues with the same agent. It ignores unknown members, and missing ones have their defaults.
 #[derive(Serialize, Deserialize)]
 struct Acp {

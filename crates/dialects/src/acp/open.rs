@@ -124,7 +124,7 @@ impl Acp {
         }
     }
 
-    /// Loads a conversation later, at a time when the agent keeps its messages.
+    /// Loads a conversation later, because the agent would lose its messages now.
     fn load_later(
         &mut self,
         wish: PendingOpen,

@@ -86,7 +86,8 @@ pub(super) fn message(call: &ToolCallState) -> Option<String> {
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
 }
 
-/// Returns the effect of a tool call. `announced` is what was known before the request, `told` includes the request; `agent` is its name.
+/// Returns the effect of a tool call. `announced` is its state before the request, and `call` includes the request;
+/// `agent` is the agent's name.
 pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, agent: Option<&str>) -> RequestSubject {
     let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&call.json()) };
     if call.lost() || announced.is_some_and(ToolCallState::lost) {

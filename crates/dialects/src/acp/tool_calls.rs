@@ -33,7 +33,7 @@ impl RawPart {
         Some(Self(if shares { jsonrpc::slice(frame, raw) } else { Bytes::from(jsonrpc::owned(raw).get().to_owned()) }))
     }
 
-    /// The part as JSON.
+    /// Returns the part as JSON.
     pub(super) fn raw(&self) -> Option<&RawValue> {
         serde_json::from_slice(&self.0).ok()
     }
@@ -245,7 +245,7 @@ mod tests {
         known.record(&native, "t", call(r#"{"title":"b","rawInput":{},"kind":null,"content":[]}"#));
         let all = r#"{"title":"b","kind":"execute","rawInput":{"command":"ls"}}"#;
         assert_eq!(known.get(&native, "t").unwrap().json(), all);
-        // It outlives the gateway, but for what is very long.
+        // The state outlives the gateway process, except parts that are very long.
         let again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
         known.record(&native, "t", call(&format!(r#"{{"rawInput":{{"command":"{}"}}}}"#, "x".repeat(SAVED_MAX))));
@@ -255,7 +255,7 @@ mod tests {
         let lost = again.get(&native, "t").unwrap();
         assert!(lost.lost() && lost.input.as_ref().unwrap().raw().is_none());
         assert_eq!(lost.json(), r#"{"title":"b","kind":"execute"}"#);
-        // It is still known to have been there after a second restart, until it is said again.
+        // After a second restart it is still known that the part was present, until it is sent again.
         let mut again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&again).unwrap()).unwrap();
         assert!(again.get(&native, "t").unwrap().lost());
         again.record(&native, "t", call(r#"{"rawInput":{"command":"ls"}}"#));

@@ -380,7 +380,8 @@ struct Mark {
 
 /// Returns the `input` of `run.start` for ACP content blocks, and the client's metadata.
 ///
-/// # Errors Returns a message with the reason why a block cannot be sent.
+/// # Errors
+/// Returns a message with the reason why a block cannot be sent.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
     let mut around = PromptContext::default();
     let mut blocks: Vec<&RawValue> = Vec::with_capacity(content.len());

@@ -355,7 +355,7 @@ impl Dialect for Codelia {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // The protocol's own capabilities, and what the runtime reports of the others.
+        // The protocol's own capabilities, and those of the others that the runtime reports.
         let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
         let reported = Capability::ALL.iter().copied().filter(|one| self.reports(*one));
         usual.into_iter().chain(reported).collect()

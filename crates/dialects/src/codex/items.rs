@@ -1,8 +1,8 @@
-//! Translates turns into events: notifications, items, and how much of an item was reported. One file: an item's state, and every message
-//! that changes it.
+//! Translates turns into events: notifications, items, and the reported part of each item. One file: an item's state,
+//! and every message that changes it.
 //!
-//! An item's text comes in pieces, and in full at its end: the end adds what the pieces lacked. Where pieces were missed, a gap is
-//! reported; later pieces are held back until the full text comes, so that the text stays in order.
+//! An item's text comes in pieces, and in full at its end: the end adds the text that the pieces lacked. If pieces were
+//! missed, a gap is reported; later pieces are held back until the full text comes, so that the text stays in order.
 
 mod notifications;
 
@@ -478,7 +478,8 @@ impl Items {
     /// Handles an item that began or (`over`) ended. `mine` is the mark of the gateway's own prompt in the turn, and
     /// `echoed` whether it was echoed already, so that it is not repeated.
     ///
-    /// # Errors Returns a message with the reason why it cannot be read.
+    /// # Errors
+    /// Returns a message with the reason why it cannot be read.
     pub(super) fn read(
         &mut self,
         raw: &RawValue,
@@ -611,7 +612,8 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
 
 /// Returns ACP content blocks as Codex's `input`.
 ///
-/// # Errors Returns a message with the reason why a block cannot be sent.
+/// # Errors
+/// Returns a message with the reason why a block cannot be sent.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! Joins conversations: opens new ones, resumes old ones, and joins again after a lost connection.
 //!
-//! `thread/resume` returns the newest turns with all their items, except the text of a message under way; the events after it follow
-//! without a gap. So its result is the history, or what was missed.
+//! `thread/resume` returns the newest turns with all their items, except the text of a message in progress; the events
+//! after it follow without a gap. So its result is the history, or the missed part of it.
 
 use bytes::Bytes;
 use serde::Deserialize;

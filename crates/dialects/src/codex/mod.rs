@@ -57,8 +57,8 @@ const TICK: Duration = Duration::from_millis(500);
 const TRIES: u32 = 10;
 /// Ticks after a thread was joined again in which the server sends its open questions again; then a question that was not sent is closed.
 const SETTLE: u8 = 4;
-/// Maximum number of times, a tick apart, that a turn is read again which Codex calls interrupted although nobody
-/// cancelled it: a server that is about to write the end of a turn calls it so for a moment.
+/// Maximum number of times, a tick apart, that a turn is read again if Codex calls it interrupted without a cancel: a
+/// server that is about to write the end of a turn calls it so for a moment.
 const DOUBTS_MAX: u8 = 4;
 /// The value for a question whose thread was not joined again yet.
 const UNSURE: u8 = u8::MAX;

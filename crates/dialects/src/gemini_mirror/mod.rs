@@ -30,7 +30,7 @@ mod tests;
 /// The id of the only conversation.
 const NATIVE: &str = "ui";
 
-/// The author of what is done at the UI.
+/// The author of actions at the UI.
 const UI_USER: &str = "a user of the Gemini UI";
 
 /// Interval of retries and of checks for silence.

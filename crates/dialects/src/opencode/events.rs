@@ -160,7 +160,7 @@ struct Cache {
 }
 
 impl Tokens {
-    /// The counts: input, output, reasoning, read from the cache, written to it.
+    /// Returns the counts: input, output, reasoning, read from the cache, written to it.
     fn counts(&self) -> [Option<f64>; 5] {
         let cache = self.cache.as_ref();
         let (read, write) = (cache.and_then(|cache| cache.read), cache.and_then(|cache| cache.write));
@@ -684,7 +684,7 @@ fn in_dollars(cost: f64) -> Option<Money> {
     Money::told(cost, "USD").filter(|cost| cost.amount > 0.0)
 }
 
-/// The use of tokens in ACP's form.
+/// Makes an event for the use of tokens in ACP's form.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
 pub(super) fn usage(native: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
     let used = tokens.total.unwrap_or_else(|| tokens.counts().iter().flatten().sum()).max(0.0) as u64;

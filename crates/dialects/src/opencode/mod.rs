@@ -656,7 +656,8 @@ fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
 
 /// Checks that a request succeeded.
 ///
-/// # Errors Returns the error as a message.
+/// # Errors
+/// Returns the error as a message.
 fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(()),

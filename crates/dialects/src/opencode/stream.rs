@@ -1,4 +1,4 @@
-//! Handles the stream's events, and the runs that they belong to. One file: an event, and what follows from it.
+//! Handles the stream's events, and the runs that they belong to. One file: an event, and its consequences.
 
 use bytes::Bytes;
 use serde::Deserialize;

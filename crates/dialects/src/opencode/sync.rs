@@ -549,7 +549,7 @@ impl OpenCode {
     }
 
     /// Reports the unreported part of a session's messages. Returns the ends of parts that the stream is in the middle
-    /// of: they come after what the stream reported meanwhile.
+    /// of, which come after the stream's own reports.
     pub(super) fn past(
         &mut self,
         native: &NativeId,
@@ -651,7 +651,7 @@ impl OpenCode {
         rest
     }
 
-    /// Checks a session that is open and was read: what it waits for, and whether its work has ended.
+    /// Checks a session that is open and was read: its pending requests, and whether its work has ended.
     pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut unasked = false;
@@ -746,7 +746,8 @@ impl Session {
         (!there.any(|(_, parts)| parts.iter().any(ours))).then_some(prompt.ticket)
     }
 
-    /// Reports what the read messages show about the time without a connection: more messages than are read, or fewer than were reported.
+    /// Reports messages that were missed or removed while there was no connection: more messages than are read, or
+    /// fewer than were reported.
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
         let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);

@@ -54,7 +54,8 @@ impl Player {
 
     /// Plays one line.
     ///
-    /// # Errors Returns the reason why it cannot be played.
+    /// # Errors
+    /// Returns the reason why it cannot be played.
     pub fn play(&mut self, entry: &RecordingEntry) -> Result<Played, String> {
         let mut out = Outbox::default();
         let line = &entry.line;

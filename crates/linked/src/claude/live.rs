@@ -204,12 +204,12 @@ mod tests {
         assert!(live.lines(line("f", 0, "ten")).is_empty() && live.lines(line("e", 1, "twelve")).is_empty());
         assert!(live.lines(line("c", 3, "late")).is_empty());
         assert_eq!(live.lines(line("g", 0, "of the next turn")).len(), 1);
-        // Of a long message only the start is remembered, whose first line may be longer.
+        // Of a long message only the start is stored; its first line may be longer.
         let long = "é".repeat(START_MAX);
         assert_eq!(text(&live.whole(long.clone(), &line_of).unwrap()), long);
         assert!(live.whole.iter().all(|start| start.len() <= START_MAX));
         assert!(live.lines(line("h", 0, &long)).is_empty());
-        // Another gateway goes on.
+        // Another gateway process continues.
         assert_eq!(live.lines(line("d", 0, "  eight\n")).len(), 1);
         let mut next = LiveText::restored(serde_json::from_value(serde_json::to_value(live.saved()).unwrap()).unwrap());
         assert_eq!(text(&next.whole("eight\nnine".into(), &line_of).unwrap()), "nine");

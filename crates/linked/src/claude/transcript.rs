@@ -141,7 +141,8 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 
 /// Parses a line; empty if it has no content for the user.
 ///
-/// # Errors Returns an error if the line is not JSON or has an unknown form.
+/// # Errors
+/// Returns an error if the line is not JSON or has an unknown form.
 pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     // Most of the bytes are bookkeeping: prompts of the system, whole requests.
     #[derive(Deserialize)]

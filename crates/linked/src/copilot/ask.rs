@@ -197,7 +197,8 @@ impl CopilotQuestion {
 
     /// Returns the answer to Copilot for a decision; `None` if the terminal's dialog decides.
     ///
-    /// # Errors Returns the reason why the decision does not fit the question.
+    /// # Errors
+    /// Returns the reason why the decision does not fit the question.
     pub(super) fn answer(&self, decision: &Decision) -> Result<Option<Value>, String> {
         match self {
             Self::Permission { prompt } => Ok(match decision {

@@ -82,7 +82,8 @@ impl TerminalKeys {
 
     /// Makes the keys of a prompt for the empty line of an idle Gemini CLI: it is pasted, and then sent.
     ///
-    /// # Errors Returns the reason why it cannot be typed.
+    /// # Errors
+    /// Returns the reason why it cannot be typed.
     pub(super) fn prompt(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
             return Err("a terminal takes no prompt with control characters: remove them".into());
@@ -191,7 +192,8 @@ impl Question {
     /// Returns the sections that have to be on the screen for an answer by keys: the header, the command or change, the
     /// choices, and nothing more.
     ///
-    /// # Errors Returns the reason why only the terminal can answer it.
+    /// # Errors
+    /// Returns the reason why only the terminal can answer it.
     fn dialog(&self) -> Result<Vec<DialogSection>, &'static str> {
         let begins = |text: &str| DialogSection { begins: Some(text.into()), ..DialogSection::default() };
         let is = |text: String| DialogSection { is: Some(text), ..DialogSection::default() };

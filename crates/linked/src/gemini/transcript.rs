@@ -92,7 +92,8 @@ const CONTEXT: &str = "<session_context>";
 
 /// Parses a line; empty if it has no content for the user.
 ///
-/// # Errors Returns an error if the line is not JSON or has an unknown form.
+/// # Errors
+/// Returns an error if the line is not JSON or has an unknown form.
 pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     let unreadable = "a line of the transcript that could not be parsed";
     let head: Head<'_> = plexus_protocol::object::from_slice(line).map_err(|_| unreadable)?;

@@ -1,9 +1,9 @@
 //! A terminal in which Qwen Code runs. Pure.
 //!
 //! Events are read from its dual output, in order, from the end of the last checkpoint. Two events are not in the dual
-//! output, but in Qwen Code's own chat file: that a tool call was cancelled at the terminal, and what was typed into a
-//! turn in progress. A part of the chat file is applied once the dual output is read up to its end, so that it never
-//! comes before the events that it refers to.
+//! output, but in Qwen Code's own chat file: the cancellation of a tool call at the terminal, and text that was typed
+//! into a turn in progress. A part of the chat file is applied once the dual output is read up to its end, so that it
+//! never comes before the events that it refers to.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -329,7 +329,7 @@ impl TerminalAgent for QwenTerminal {
 
     fn prompt_text(content: &[Box<RawValue>]) -> Result<String, String> {
         let text = plexus_dialects::prompt_text::prompt_text(content, "a terminal")?;
-        // Some commands change what needs no permission.
+        // Some commands make changes that need no permission.
         if text.trim_start().starts_with('/') {
             return Err(
                 "Qwen Code would take it as a command, for it begins with \"/\": commands are typed at the terminal"
@@ -781,11 +781,11 @@ impl QwenTerminal {
 
     // === the tunnel ===
 
-    /// Has the tunnel write what waits for it.
+    /// Has the tunnel write the waiting prompt and answers.
     fn send_waiting(&mut self, out: &mut Output<'_>) {
         self.send_answers(out);
         let SessionState { turn, ending, prompt, .. } = &mut self.session;
-        // While Qwen Code works, it would take a prompt into the turn under way.
+        // While Qwen Code works, it would take a prompt into the turn in progress.
         let Some(connection) = self.connection.filter(|_| turn.is_none() && ending.is_none()) else { return };
         let Some(prompt) = prompt.as_mut().filter(|prompt| prompt.state == PromptState::Waiting) else { return };
         (prompt.state, prompt.ticks) = (PromptState::Sending, 0);

@@ -1,7 +1,7 @@
 //! A settings file as text with positions: its values, the places where a child can be inserted, and the removal of one.
 //!
 //! The parser returns the position of each value, comma and comment; edits are made on the text itself. So bytes of the
-//! user cannot change: an edit only inserts text between two bytes, and removes what was inserted.
+//! user cannot change: an edit only inserts text between two bytes, and removes inserted text.
 
 use std::ops::Range;
 

@@ -114,7 +114,7 @@ pub enum LinkError {
     /// Another `plexus link` runs.
     #[error("another `plexus link` is at work; wait until it has ended")]
     Busy,
-    /// The record of what was linked cannot be read.
+    /// The record of the link cannot be read.
     #[error("{} is damaged ({why}); `plexus link --remove` works without it: delete it", path.display())]
     Record {
         /// The record.

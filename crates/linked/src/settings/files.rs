@@ -15,7 +15,7 @@ use crate::settings::error::LinkError;
 
 /// Maximum size of a record, in bytes; a larger one is reported as damaged.
 const RECORD_MAX: u64 = 1 << 20;
-/// The mode of a new settings file and of a new folder: agents keep keys there.
+/// The mode of a new settings file and of a new folder: agents store keys there.
 const NEW_FILE: u32 = 0o600;
 const NEW_FOLDER: u32 = 0o700;
 

@@ -96,7 +96,8 @@ impl Linker {
     /// Makes a linker for the settings below `home`, with records below `state`. `program` is the path of this program
     /// as it is written into commands, and `variable` looks up those of [`LINK_VARIABLES`].
     ///
-    /// # Errors Returns [`LinkError::Program`] if the path cannot be written into a command.
+    /// # Errors
+    /// Returns [`LinkError::Program`] if the path cannot be written into a command.
     pub fn new(
         home: &Path,
         state: &Path,
@@ -145,14 +146,16 @@ impl Linker {
 
     /// Returns the files of an agent, as it names them.
     ///
-    /// # Errors Returns [`LinkError::NotAbsolute`].
+    /// # Errors
+    /// Returns [`LinkError::NotAbsolute`].
     pub fn paths(&self, agent: &LinkedAgent) -> Result<Vec<PathBuf>, LinkError> {
         agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
     }
 
     /// Returns the state of an agent's link.
     ///
-    /// # Errors Returns an error if its files cannot be read or parsed.
+    /// # Errors
+    /// Returns an error if its files cannot be read or parsed.
     pub fn state(&self, agent: &LinkedAgent) -> Result<LinkState, LinkError> {
         if let Some(without) = agent.without {
             return Ok(LinkState::NotNeeded(without));
@@ -196,7 +199,8 @@ impl Linker {
 
     /// Returns the changes that link an agent.
     ///
-    /// # Errors Returns a [`LinkError`] if nothing can be changed.
+    /// # Errors
+    /// Returns a [`LinkError`] if nothing can be changed.
     pub fn plan_link(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         let record = LinkRecord::load(&self.records, agent.name)?;
         let mut changes = Vec::new();
@@ -263,7 +267,8 @@ impl Linker {
 
     /// Returns the changes that unlink an agent.
     ///
-    /// # Errors Returns a [`LinkError`] if nothing can be changed.
+    /// # Errors
+    /// Returns a [`LinkError`] if nothing can be changed.
     pub fn plan_removal(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         // Entries are recognized without their record, so a damaged one is no obstacle.
         let loaded = LinkRecord::load(&self.records, agent.name);
@@ -327,7 +332,8 @@ impl Linker {
 
     /// Applies a plan: all of it, or nothing.
     ///
-    /// # Errors Returns a [`LinkError`]; then the files are as they were before.
+    /// # Errors
+    /// Returns a [`LinkError`]; then the files are as they were before.
     pub fn apply(&self, plan: &LinkPlan) -> Result<(), LinkError> {
         let _lock = self.records.lock()?;
         let name = plan.agent.name;

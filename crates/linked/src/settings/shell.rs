@@ -38,7 +38,7 @@ impl Shell {
 pub(crate) struct ShellFunction {
     /// The name of the function, which is that of the program it starts.
     pub(crate) name: &'static str,
-    /// The words that start the agent in a terminal, after `plexus term --`.
+    /// The command that starts the agent in a terminal, after `plexus term --`.
     pub(crate) command: &'static [&'static str],
     pub(crate) shell: Shell,
 }

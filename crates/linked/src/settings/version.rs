@@ -131,7 +131,8 @@ pub enum GateError {
 impl VersionGate {
     /// Checks that the version that `program` printed is linked.
     ///
-    /// # Errors Returns the [`GateError`] if it is not.
+    /// # Errors
+    /// Returns the [`GateError`] if it is not.
     pub fn admits(
         &self,
         program: &'static str,

@@ -99,14 +99,16 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
 
     /// Returns the text of a prompt from ACP content blocks.
     ///
-    /// # Errors Returns a message with the reason why it cannot be sent.
+    /// # Errors
+    /// Returns a message with the reason why it cannot be sent.
     fn prompt_text(content: &[Box<RawValue>]) -> Result<String, String> {
         plexus_dialects::prompt_text::prompt_text(content, "a terminal")
     }
 
     /// Accepts a prompt of the gateway.
     ///
-    /// # Errors Returns a message with the reason why this terminal accepts none.
+    /// # Errors
+    /// Returns a message with the reason why this terminal accepts none.
     fn prompt(
         &mut self,
         ticket: Ticket,
@@ -135,7 +137,7 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
         self.read(out);
     }
 
-    /// Closes what is still open in a session that has ended.
+    /// Closes the open requests of a session that has ended.
     fn close(&mut self, _out: &mut SessionOutput<'_, Self::Request>) {}
 }
 

@@ -177,7 +177,7 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
         .filter(|field| field.required == Some(true) && field.when.is_none() && field.custom != Some(true))
         .map(|field| field.key.as_str())
         .collect();
-    // In the order of the form, which a JSON map would not keep.
+    // The properties are in the order of the form, which a JSON map would not preserve.
     let mut properties = String::new();
     for (name, property) in fields.iter().flat_map(property) {
         let comma = if properties.is_empty() { "" } else { "," };

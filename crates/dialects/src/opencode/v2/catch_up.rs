@@ -182,7 +182,7 @@ impl OpenCode2 {
         }
     }
 
-    /// Checks a session that was read: whether what it waits for is still to come.
+    /// Checks a session that was read: whether its pending prompt or run is still to come.
     fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let waits = self.waits_for_prompt(native);
         let active = self.active.contains(native);

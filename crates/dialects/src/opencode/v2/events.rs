@@ -1,4 +1,4 @@
-//! Handles the events of the stream and of a session's log. One file: an event, and what follows from it.
+//! Handles the events of the stream and of a session's log. One file: an event, and its consequences.
 
 use std::borrow::Cow;
 
@@ -265,7 +265,7 @@ const BOOKKEEPING: &[&str] = &[
     "diff",
 ];
 
-/// Makes an event for a conversation that is shorter than what was reported.
+/// Makes an event for a conversation that is shorter than the reported one.
 fn taken_back(frame: &Bytes) -> EventDraft {
     let what = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
         it was reverted to";
