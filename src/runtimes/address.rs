@@ -1,4 +1,4 @@
-//! Addresses of endpoints: of this machine only, as nothing that is sent to them is encrypted.
+//! Addresses of endpoints: of this machine only, because nothing sent to them is encrypted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub(super) enum Address {
     Unix(PathBuf),
     /// `http://host:port`, without a slash at its end.
     Http(String),
-    /// `link:agent`: the terminals of this agent, by the gateway's own link socket.
+    /// `link:agent`: the terminals of this agent, over the gateway's own link socket.
     Link(&'static TerminalDialect),
 }
 
 impl Address {
-    /// Reads an address; refuses what cannot be reached safely, and says what to do.
+    /// Reads an address; refuses one that cannot be reached safely, with the fix.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -76,7 +76,7 @@ impl Address {
         Ok(Self::Ws { at, url: uri.to_string() })
     }
 
-    /// The scheme.
+    /// Returns the scheme.
     pub(super) fn scheme(&self) -> &'static str {
         match self {
             Self::Ws { .. } => "ws",
@@ -87,7 +87,7 @@ impl Address {
     }
 }
 
-/// The addresses of a host that is this machine. No name is looked up: who answers for one is another's to say.
+/// Returns the addresses of a host that is this machine. Names are not looked up, because others control their resolution.
 pub(super) fn loopback(host: &str) -> Option<Vec<IpAddr>> {
     if host.eq_ignore_ascii_case("localhost") {
         return Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);

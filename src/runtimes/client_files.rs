@@ -1,8 +1,8 @@
-//! One file, because every way to a file goes by the same checks: text files inside a folder. Whatever path an agent
-//! names, nothing outside of it is read or written, nor anything of the gateway's own.
+//! Text files inside a folder. One file, because every access to a file passes the same checks: nothing outside the folder is read or
+//! written, and nothing of the gateway's own, regardless of the path that an agent names.
 //!
-//! The kernel itself holds to that where it can (`openat2` with `RESOLVE_BENEATH`): a link that leads out is refused even
-//! if it is put there meanwhile. Elsewhere the way is walked a step at a time and no link is followed at all.
+//! The kernel itself enforces that where it can (`openat2` with `RESOLVE_BENEATH`): a link that leads out is refused even if it is
+//! created meanwhile. Elsewhere the path is walked a step at a time and no link is followed at all.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,26 +18,27 @@ use rustix::io::Errno;
 use plexus_dialects::ClientToolError;
 use plexus_sessions::leads_into;
 
-/// Largest file that is read or written, in bytes; a larger one is refused.
+/// Maximum size of a file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
 
-/// Most attempts of the kernel when somebody moves files while it resolves a path.
+/// Maximum number of attempts of the kernel when files are moved while it resolves a path.
 const TRIES: usize = 8;
 
-/// Opened files are regular ones: opening a pipe must not wait for its other end, nor a terminal become ours.
+/// Flags for opening files. Opened files are regular ones: opening a pipe must not wait for its other end, nor a terminal become the
+/// controlling one.
 const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// The place of an agent's files.
 #[derive(Clone, Debug)]
 pub(super) struct FilePlace {
-    /// The session's folder: nothing outside of it is touched.
+    /// The session's folder: nothing outside of it is accessed.
     pub(super) folder: PathBuf,
-    /// The gateway's own folder: nothing inside of it is touched, wherever it lies and whatever link leads there.
+    /// The gateway's own folder: nothing inside it is accessed, regardless of its location and of links to it.
     pub(super) private: Option<Arc<Path>>,
 }
 
 impl FilePlace {
-    /// Refuses what is the gateway's own, and what may be.
+    /// Refuses paths that belong to the gateway, or may do so.
     fn spares(&self, path: &Path) -> Result<(), ClientToolError> {
         match &self.private {
             Some(private) if leads_into(path, private) != Some(false) => Err(own(path)),
@@ -46,8 +47,8 @@ impl FilePlace {
     }
 }
 
-/// Refuses what an agent asks a client for where a path in it leads into the gateway's own folder. Paths of a client on
-/// another machine mean something else there; the few that are spelled so are not served.
+/// Refuses a call of an agent to its client if a path in it leads into the gateway's own folder. Paths of a client on another machine
+/// have another meaning; the few with the same spelling are not served.
 ///
 /// # Errors
 /// [`ClientToolError::Refused`].
@@ -72,11 +73,11 @@ fn own(path: &Path) -> ClientToolError {
     refused(path, "it is in the gateway's own folder")
 }
 
-/// The text of a file: `limit` lines from line `line` (counting from 1), line ends as they are.
+/// Returns the text of a file: `limit` lines from line `line` (counting from 1), line ends unchanged.
 ///
 /// # Errors
-/// [`ClientToolError::Missing`] if it does not exist; [`ClientToolError::Refused`] if it is outside of `folder`, no regular file, larger
-/// than 8 MiB, or no UTF-8.
+/// [`ClientToolError::Missing`] if the file does not exist; [`ClientToolError::Refused`] if it is outside `folder`, not a regular file,
+/// larger than 8 MiB, or not UTF-8.
 pub(super) fn read(
     place: &FilePlace,
     path: &Path,
@@ -93,12 +94,12 @@ pub(super) fn read(
     Ok(lines.take(count(limit).unwrap_or(usize::MAX)).collect())
 }
 
-/// Writes a file, if it still holds `before` (none: if there still is none). The folder that it lies in must exist. The
-/// new text is written beside the old and takes its place whole, so that a full disk or a kill leaves one or the other;
-/// only a file that has other names, or another owner, is written in place.
+/// Writes a file, if it still contains `before` (`None`: if it still does not exist). Its folder must exist. The new text is written
+/// beside the old file and replaces it as a whole, so that a full disk or a kill leaves one or the other; only a file that has other
+/// names, or another owner, is written in place.
 ///
 /// # Errors
-/// As [`read`]; [`ClientToolError::Refused`] too if it holds something else by now.
+/// The errors of [`read`]; also [`ClientToolError::Refused`] if the file has other content meanwhile.
 pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &str) -> Result<(), ClientToolError> {
     if new.len() as u64 > FILE_MAX {
         return Err(refused(path, &format!("more than {FILE_MAX} bytes")));
@@ -128,7 +129,7 @@ pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &
             };
             let written = file.write_all(new.as_bytes());
             if let (Err(_), Some(half)) = (&written, beside(&place.folder, &file)) {
-                // There was no such file: half of one is worse than none.
+                // The file did not exist before: an incomplete one is worse than none.
                 let _ = rustix::fs::unlinkat(&half.folder, &half.name, AtFlags::empty());
             }
             written
@@ -137,14 +138,14 @@ pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &
     written.map_err(|error| refused(path, &error.to_string()))
 }
 
-/// The folder that a file lies in, and its name there.
+/// The folder of a file, and the file's name in it.
 struct Beside {
     folder: OwnedFd,
     name: std::ffi::OsString,
 }
 
-/// Returns the place of an open file, if another can be put in its place without anything else changing: it has this one name, it
-/// is ours, and its folder can be opened beneath `root`.
+/// Returns the folder and name of an open file, if another file can replace it without further changes: it has this one name, the
+/// gateway's user owns it, and its folder can be opened beneath `root`.
 fn beside(root: &Path, file: &File) -> Option<Beside> {
     let meta = file.metadata().ok()?;
     let (ours, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -157,14 +158,14 @@ fn beside(root: &Path, file: &File) -> Option<Beside> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok()?;
     let folder = beneath(&root, way, flags).ok()?;
-    // A file may be written where its folder may not.
+    // A file may be writable although its folder is not.
     rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).ok()?;
     Some(Beside { folder, name: real.file_name()?.to_owned() })
 }
 
 impl Beside {
-    /// Puts a file with this text in the place of `old`, which keeps its name and mode; false if that is not there any
-    /// more, and then nothing is changed.
+    /// Replaces `old` by a file with this text and the same name and mode; returns `false` and changes nothing if `old` is no longer
+    /// there.
     fn replace(&self, old: &File, text: &str) -> std::io::Result<bool> {
         let meta = old.metadata()?;
         let mut random = [0u8; 8];
@@ -193,15 +194,15 @@ impl Beside {
     }
 }
 
-/// The name of an open file without links, where the system tells.
+/// Returns the name of an open file without links, if the system reports it.
 fn real_name(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok().filter(|path| path.is_absolute())
 }
 
-/// A folder inside of `folder`, or that itself, by a name without links.
+/// Returns a folder inside `folder`, or `folder` itself, by a name without links.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub(super) fn inside(place: &FilePlace, path: &Path) -> Result<PathBuf, ClientToolError> {
     let folder = &place.folder;
     place.spares(path)?;
@@ -228,13 +229,13 @@ fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToo
     place.spares(path)?;
     let error = |errno: Errno| match errno {
         Errno::XDEV | Errno::LOOP => refused(path, "it leads out of the session's folder"),
-        // Nobody reads a pipe that is opened for writing.
+        // The file is a pipe without a reader.
         Errno::NXIO => refused(path, "not a regular file"),
         errno => failed(path, &errno.into()),
     };
     let root = rustix::fs::openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let file = File::from(beneath(&root.map_err(error)?, &way, flags).map_err(error)?);
-    // A link may have been swapped since: what counts is what was opened.
+    // A link may have been swapped since: the opened file counts.
     if let Some(real) = real_name(&file) {
         place.spares(&real)?;
     }
@@ -245,7 +246,7 @@ fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToo
     }
 }
 
-/// The way from the folder to the file, by the path's text alone.
+/// Returns the path from the folder to the file, by the path's text alone.
 fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
     if !path.is_absolute() {
         return Err(refused(path, "the path must be absolute"));
@@ -253,7 +254,7 @@ fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(refused(path, "the path must not hold `..`"));
     }
-    // Agents ask the system where they are, which names the folder without links.
+    // Agents request their folder from the system, which names it without links.
     let way = path.strip_prefix(folder).map(Path::to_owned).or_else(|no| match folder.canonicalize() {
         Ok(real) => path.strip_prefix(real).map(Path::to_owned),
         Err(_) => Err(no),
@@ -272,7 +273,7 @@ fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> 
     for _ in 0..TRIES {
         match openat2(root, way, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::AGAIN) => {}
-            // An old kernel, or a sandbox that does not know the call.
+            // An old kernel, or a sandbox that does not support the call.
             Err(Errno::NOSYS | Errno::PERM) => return walk(root, way, flags),
             opened => return opened,
         }
@@ -285,7 +286,7 @@ fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> 
     walk(root, way, flags)
 }
 
-/// The mode of a new file, less the umask.
+/// The mode of a new file, without the umask.
 const NEW: Mode = Mode::from_raw_mode(0o666);
 
 /// Opens a file step by step; no step follows a link.
@@ -296,7 +297,7 @@ fn walk(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     while let Some(step) = steps.next() {
         let Component::Normal(name) = step else { return Err(Errno::XDEV) };
         at = match steps.peek() {
-            // A link is no folder to the system: say what it is.
+            // The system reports a link as not a folder: a better error is needed.
             Some(_) => rustix::fs::openat(&at, name, folder, Mode::empty())
                 .map_err(|errno| if errno == Errno::NOTDIR && is_link(&at, name) { Errno::LOOP } else { errno })?,
             None => rustix::fs::openat(&at, name, flags | OFlags::NOFOLLOW, NEW)?,

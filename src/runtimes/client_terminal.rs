@@ -20,14 +20,14 @@ use tokio::time::{Instant, sleep_until};
 use super::{client_files as files, process};
 use plexus_dialects::{ClientToolError, ClientToolResult, CommandEnd};
 
-/// Output that is kept of a command whatever the agent asks for, in bytes; older output is forgotten.
+/// Maximum size of the retained output of a command, in bytes, regardless of the agent's limit; older output is dropped.
 const OUTPUT_MAX: usize = 1024 * 1024;
 
-/// Time that a holder has to end a command's family before it is killed itself. The holder gives the family one second,
-/// and what it kills then five to vanish.
+/// Maximum time for a holder to end a command's family before the holder itself is killed. It gives the family one second, and then five
+/// seconds for killed processes to end.
 const KILL_AFTER: Duration = Duration::from_secs(8);
 
-/// Time that output is still read once a command has ended: somebody else may hold its pipe.
+/// Time for which output is still read after a command has ended: another process may hold its pipe.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// The command to run.
@@ -41,10 +41,10 @@ pub(super) struct TerminalStart {
     pub(super) keep: Option<u64>,
 }
 
-/// A command. Dropped, it is ended.
+/// A running command, which ends when the value is dropped.
 pub(super) struct Terminal {
     shared: Arc<Shared>,
-    /// `None` once released.
+    /// The task of the command; `None` once released.
     task: Option<JoinHandle<()>>,
 }
 
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// As text, not from the middle of a character.
+    /// Returns the output as text, starting at a character boundary.
     fn text(&self) -> String {
         let torn = self.bytes.iter().take(3).take_while(|byte| self.cut && **byte & 0xc0 == 0x80).count();
         let bytes: Vec<u8> = self.bytes.iter().skip(torn).copied().collect();
@@ -86,7 +86,7 @@ impl Output {
 }
 
 impl Terminal {
-    /// Starts a command; the second says when it runs, or why it does not.
+    /// Starts a command; the second value reports when it runs, or why it does not.
     pub(super) fn start(
         start: TerminalStart,
     ) -> (Self, impl Future<Output = Result<ClientToolResult, ClientToolError>> + Send + 'static) {
@@ -114,12 +114,12 @@ impl Terminal {
         async move { end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()).unwrap_or_default() }
     }
 
-    /// Ends it and its family.
+    /// Ends the command and its family.
     pub(super) fn kill(&self) {
         self.shared.kill.notify_one();
     }
 
-    /// Releases it; what still runs is ended in the background.
+    /// Releases the command; if it still runs, it is ended in the background.
     pub(super) fn release(mut self) {
         self.kill();
         self.task = None;
@@ -134,7 +134,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A holder; dropped, it is told to end its family, and does so without us.
+/// A holder; when dropped, it gets the signal to end its family, and does so by itself.
 struct Family(Child);
 
 impl Family {
@@ -142,7 +142,7 @@ impl Family {
         self.0.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
     }
 
-    /// Asks the holder to end its family.
+    /// Requests the holder to end its family.
     fn terminate(&self) {
         if let Some(pid) = self.pid() {
             let _ = rustix::process::kill_process(pid, Signal::TERM);
@@ -172,10 +172,10 @@ async fn run(start: TerminalStart, shared: Arc<Shared>, tell: oneshot::Sender<Re
             return;
         }
     };
-    // Whoever waited may have gone: then it is released soon.
+    // If the caller no longer waits, the command is released soon.
     let _ = tell.send(Ok(()));
     let (mut buf, mut open, mut status) = (vec![0; 8 * 1024], true, None);
-    // When to kill, or once it has ended, when to read no more.
+    // The time to kill, or once the command has ended, the time to stop reading.
     let mut until: Option<Instant> = None;
     while status.is_none() || open {
         let timer = sleep_until(until.unwrap_or_else(Instant::now));
@@ -210,7 +210,7 @@ async fn spawn(start: TerminalStart) -> Result<(Family, pipe::Receiver), ClientT
     let cwd = spawn_blocking(move || files::inside(&place, cwd.as_deref().unwrap_or(&place.folder))).await;
     let cwd = cwd.unwrap_or_else(|error| Err(ClientToolError::Refused(error.to_string())))?;
     let refused = |error: std::io::Error| ClientToolError::Refused(format!("it cannot be started: {error}"));
-    // One pipe for both: what was written first stays first.
+    // One pipe for both streams, so that their order is retained.
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| refused(e.into()))?;
     let again = theirs.try_clone().map_err(refused)?;
     let mut command = Command::new(&hold);
@@ -220,12 +220,12 @@ async fn spawn(start: TerminalStart) -> Result<(Family, pipe::Receiver), ClientT
         words => command.args(words),
     };
     command.current_dir(&cwd).env_clear().envs(base.iter());
-    // The gateway's own variables reach no agent, and no agent sets them for a program of ours.
+    // The gateway's own variables reach no agent, and no agent sets them for a program of the gateway.
     command.envs(env.into_iter().filter(|(name, _)| !name.starts_with(process::OWN)));
     command.env("PWD", Path::new(&cwd));
     command.stdin(Stdio::null()).stdout(theirs).stderr(again).process_group(0);
     let child = command.spawn().map_err(refused)?;
-    // From here on it does not outlive us, whatever fails.
+    // From here on the process does not outlive the gateway, even after an error.
     let family = Family(child);
     drop(command);
     let pipe = pipe::Receiver::from_owned_fd(ours).map_err(refused)?;

@@ -1,7 +1,7 @@
-//! The client tools of one runtime: files and terminals that an agent asks its client for, which its dialect may not touch
-//! itself because that is I/O.
+//! The client tools of one runtime: files and terminals that an agent requests from its client. The dialect may not access them itself
+//! because that is I/O.
 //!
-//! The driver starts calls ([`ClientTools::start`]) and gives their results to the dialect ([`ClientTools::next`]). When it is
+//! The driver starts calls ([`ClientTools::start`]) and passes their results to the dialect ([`ClientTools::next`]). When the value is
 //! dropped, every command that it started ends, with all processes of the command.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,35 +20,35 @@ use plexus_protocol::{NativeId, RuntimeId};
 use plexus_sessions::{ClientCallReply, ClientRouter};
 use terminal::{Terminal, TerminalStart};
 
-/// Calls under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
+/// Maximum number of concurrent calls; one more is refused at once. Dialects have a bound of their own, below this.
 const CALLS_MAX: usize = 256;
 
-/// Terminals at a time; one more is refused until one is released.
+/// Maximum number of terminals; one more is refused until one is released.
 const TERMINALS_MAX: usize = 64;
 
-/// The result of a call, under its id.
+/// The result of a call, with its id.
 pub(super) type ClientToolOutcome = (u64, Result<ClientToolResult, ClientToolError>);
 
 /// Carries out the client tool calls of one runtime.
 pub(super) struct ClientTools {
     runtime: RuntimeId,
     clients: ClientRouter,
-    /// The gateway's own folder: no call touches it.
+    /// The gateway's own folder: no call accesses it.
     private: Option<Arc<Path>>,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<ClientToolOutcome>,
-    /// The outcomes that are known already, at most one for each call started.
+    /// The outcomes that are known already, at most one for each started call.
     done: VecDeque<ClientToolOutcome>,
     terminals: HashMap<u64, Terminal>,
 }
 
 impl ClientTools {
-    /// Nothing is under way yet. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
-    /// gateway dies, and see `env`: the runtime's own environment.
+    /// Makes the tools without any calls. Commands run behind `hold_exe` (the `plexus` program), which ends them when the gateway dies,
+    /// and get `env`: the runtime's own environment.
     ///
-    /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions. In the folder `private`, under
-    /// whatever name, nothing is read, written or run.
+    /// `clients` reaches the editors that serve calls for `runtime`'s sessions. In the folder `private`, under any name, nothing is read,
+    /// written or run.
     pub(super) fn new(
         hold_exe: PathBuf,
         env: BTreeMap<OsString, OsString>,
@@ -134,8 +134,8 @@ impl ClientTools {
         }
     }
 
-    /// The next result; waits for ever while none is under way. Cancellation safe: what was not
-    /// taken comes the next time.
+    /// Returns the next result; never returns while no call is in progress. Cancellation safe: an unreturned result is returned the next
+    /// time.
     pub(super) async fn next(&mut self) -> ClientToolOutcome {
         if let Some(done) = self.done.pop_front() {
             return done;
@@ -143,14 +143,14 @@ impl ClientTools {
         loop {
             match self.under_way.join_next().await {
                 Some(Ok(done)) => return done,
-                // None of these tasks is ever aborted, and what blocks reports its own panic.
+                // None of these tasks is ever aborted, and the blocking work reports its own panic.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Does something that blocks where it may.
+    /// Runs blocking work on a thread for it, and records its result under `id`.
     fn block(&mut self, id: u64, work: impl FnOnce() -> Result<ClientToolResult, ClientToolError> + Send + 'static) {
         self.under_way.spawn(async move {
             let done = spawn_blocking(work).await;
@@ -163,7 +163,7 @@ impl ClientTools {
     }
 }
 
-/// Has the client do something that opened the session.
+/// Forwards a call to the client that opened the session.
 async fn call_client(
     clients: &ClientRouter,
     runtime: &RuntimeId,

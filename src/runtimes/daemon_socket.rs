@@ -1,7 +1,7 @@
-//! The socket of a server that an agent's own terminals share: where it is, and whether it may be connected to.
+//! The socket of a server that an agent's own terminals share: its location, and whether connecting to it is safe.
 //!
-//! Whoever listens there is sent prompts and asks for approvals, and there is no token. So the socket must belong to this user, and be
-//! in a folder that nobody else can write to, as must be the folders of the symbolic links on the way to it.
+//! The process that listens on the socket gets prompts and requests approvals, and there is no token. So the socket must belong to this
+//! user, and be in a folder that no other user can write to, and so must the folders of the symbolic links on the path to it.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,25 +11,26 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 
-/// Symbolic links followed from the well-known path to the socket; a path with more is refused.
+/// Maximum number of symbolic links followed from the well-known path to the socket; a path with more is refused.
 const LINKS_MAX: usize = 8;
-/// Time for a connection that only shows whether anybody listens; then the server counts as listening, and as slow.
+/// Maximum time for a connection that only tests whether a server listens; after it the server counts as listening, and as slow.
 const REACH: Duration = Duration::from_secs(1);
-/// Write permission of the group and of everybody else.
+/// Write permission of the group and of all others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// The bit of a folder in which only the owner of a file may rename or remove it.
 const STICKY: u32 = 0o1000;
 
-/// A socket that may be connected to.
+/// A socket to which connecting is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DaemonSocket {
     /// The socket itself, without symbolic links.
     pub path: PathBuf,
-    /// Tells it from another one at the same path.
+    /// The identity of the socket, which distinguishes it from another one at the same path.
     pub identity: SocketIdentity,
 }
 
-/// Tells a socket from a later one at the same path. An inode's number is used again, its time of change is not.
+/// The identity of a socket, which distinguishes it from a later one at the same path. An inode's number is reused, its time of change is
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketIdentity {
     device: u64,
@@ -38,7 +39,8 @@ pub struct SocketIdentity {
 }
 
 impl SocketIdentity {
-    /// Of what is at this path, through symbolic links; `None` if nothing is. One system call: it is made every second.
+    /// Returns the identity of the file at this path, through symbolic links; `None` if there is none. One system call, because it is
+    /// called every second.
     pub fn at(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().map(|meta| Self::of(&meta))
     }
@@ -48,7 +50,7 @@ impl SocketIdentity {
     }
 }
 
-/// The reason why a socket is not connected to. Each text ends with the fix.
+/// The reason why connecting to a socket is refused. Each text ends with the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsafeSocket {
     /// The path names a file of another kind.
@@ -62,10 +64,10 @@ pub enum UnsafeSocket {
         /// The owner.
         uid: u32,
     },
-    /// Others could put another socket there.
+    /// Other users could replace the socket.
     #[error("other users can write to the folder {}: run `chmod go-w '{}'`", .0.display(), .0.display())]
     Writable(PathBuf),
-    /// There is no end of links.
+    /// The path has too many links.
     #[error("{0} leads through more than {LINKS_MAX} symbolic links: remove it, and start `codex` again")]
     Links(PathBuf),
     /// The socket cannot be examined.
@@ -85,17 +87,17 @@ pub fn codex_socket(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     home.is_absolute().then(|| home.join("app-server-control").join("app-server-control.sock"))
 }
 
-/// The socket at a well-known path; `None` if there is none, or only a link to one that is gone.
+/// Returns the socket at a well-known path; `None` if there is none, or only a dangling link.
 ///
 /// # Errors
-/// [`UnsafeSocket`]: it is not to be connected to.
+/// [`UnsafeSocket`]: connecting to it is not safe.
 pub fn find(path: &Path) -> Result<Option<DaemonSocket>, UnsafeSocket> {
     let own = rustix::process::geteuid().as_raw();
     let mut at = path.to_owned();
     for _ in 0..=LINKS_MAX {
         let Some(meta) = there(&at, std::fs::symlink_metadata)? else { return Ok(None) };
         let Some(folder) = at.parent() else { return Err(UnsafeSocket::NotASocket(at)) };
-        // Without links in it, what is checked is what is used.
+        // The folder has no links, so that the checked path is the used one.
         let Some(folder) = there(folder, std::fs::canonicalize)? else { return Ok(None) };
         check_folders(&folder, own)?;
         if meta.uid() != own {
@@ -115,7 +117,7 @@ pub fn find(path: &Path) -> Result<Option<DaemonSocket>, UnsafeSocket> {
     Err(UnsafeSocket::Links(path.to_owned()))
 }
 
-/// Returns the result of `look`; `None` if nothing is there.
+/// Returns the result of `look`; `None` if the file does not exist.
 fn there<'p, T>(path: &'p Path, look: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
     match look(path) {
         Ok(found) => Ok(Some(found)),
@@ -124,8 +126,8 @@ fn there<'p, T>(path: &'p Path, look: impl Fn(&'p Path) -> io::Result<T>) -> Res
     }
 }
 
-/// Checks that nobody else can put another file at a path in `folder`. The folder itself must be the user's; those around it may be the
-/// system's, and also writable to all if only owners may rename and remove what is in them, as in `/tmp`.
+/// Checks that no other user can put another file at a path in `folder`. The folder itself must be the user's; those around it may be the
+/// system's, and also writable to all if only owners may rename and remove files in them, as in `/tmp`.
 fn check_folders(folder: &Path, own: u32) -> Result<(), UnsafeSocket> {
     for (depth, dir) in folder.ancestors().enumerate() {
         let unreadable = |error| UnsafeSocket::Unreadable { path: dir.to_owned(), error };
@@ -142,7 +144,7 @@ fn check_folders(folder: &Path, own: u32) -> Result<(), UnsafeSocket> {
     Ok(())
 }
 
-/// Returns whether a server of this user listens there. One that is too busy to take the connection counts as listening.
+/// Returns whether a server of this user listens on the socket. One that is too busy to accept the connection counts as listening.
 pub async fn listens(socket: &Path) -> bool {
     match tokio::time::timeout(REACH, UnixStream::connect(socket)).await {
         Ok(Ok(stream)) => stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw()),
@@ -159,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// As Codex makes it: `control/sock`, a link to `daemon/ID`.
+    /// The socket in the form of Codex: `control/sock`, a link to `daemon/ID`.
     struct Folders {
         _root: tempfile::TempDir,
         control: PathBuf,

@@ -2,12 +2,12 @@
 
 use plexus_dialects::MakeDialect;
 
-/// The constructor of the dialect with this name.
+/// Returns the constructor of the dialect with this name.
 pub fn find(name: &str) -> Option<MakeDialect> {
     plexus_dialects::find(name).or_else(|| plexus_linked::find(name))
 }
 
-/// The name of every dialect, in alphabetical order.
+/// Returns the name of every dialect, in alphabetical order.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> =
         [plexus_dialects::TABLE, plexus_linked::TABLE].concat().iter().map(|(name, _)| *name).collect();

@@ -1,15 +1,15 @@
-//! The task that owns a runtime: it steps the runtime's dialect, routes what that reports to sessions, and passes on what
-//! sessions order.
+//! The task that owns a runtime: it steps the runtime's dialect, routes the dialect's events to sessions, and passes on the orders of
+//! sessions.
 //!
-//! A runtime is reached through a [`Transport`]: a program's holder ([`process_transport`](super::process_transport)), or
-//! the connections to an endpoint ([`endpoint_transport`](super::endpoint_transport)). [`Transport::next`],
-//! [`send`](Transport::send) and [`close`](Transport::close) are the transport itself. The other methods are there because
-//! the two differ in more than bytes: an event of a holder (an exit, a handover state that is due) means nothing to an
-//! endpoint, and both have rules of their own for when orders are taken and for whom. Starts, restarts and ends stand with
-//! the transports: each has a `drive` that builds a [`Driver`] and calls [`Driver::run`].
+//! A runtime is reached through a [`Transport`]: a program's holder ([`process_transport`](super::process_transport)), or the connections
+//! to an endpoint ([`endpoint_transport`](super::endpoint_transport)). [`Transport::next`], [`send`](Transport::send) and
+//! [`close`](Transport::close) are the transport itself. The other methods exist because the two differ in more than bytes: an event of a
+//! holder (an exit, a handover state that is due) has no meaning for an endpoint, and both have rules of their own for when orders are
+//! accepted and for whom. Starts, restarts and ends are part of the transports: each has a `drive` that builds a [`Driver`] and calls
+//! [`Driver::run`].
 //!
-//! The driver never waits for the runtime to read, nor for a session to take an event: while a session has no room, nothing
-//! more is read from the runtime, which then waits itself; orders, deadlines and exits are still handled.
+//! The driver never waits for the runtime to read, nor for a session to accept an event: while a session's queue is full, the driver
+//! reads nothing more from the runtime, which then waits itself; orders, deadlines and exits are still handled.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,92 +34,92 @@ use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use plexus_sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
-/// Time between two updates of the time when a runtime last sent something: what is shown may be this old.
+/// Time between two updates of the time when a runtime last sent something: the published time may be this old.
 const HEARD_EVERY: Duration = Duration::from_secs(5);
 
-/// Sessions that wait to be opened while a runtime is not ready; more are refused.
+/// Maximum number of sessions that wait to be opened while a runtime is not ready; more are refused.
 const OPENS_MAX: usize = 4096;
 
-/// Bytes of questions that wait for others to be answered; with more, nothing more is read from the runtime.
+/// Maximum size of questions that wait for others to be answered, in bytes; with more, the runtime is not read.
 const QUESTIONS_HELD: usize = 1 << 20;
-/// The next step of a dialect fills the memory of the last one's events, unless that has room for more than this many.
+/// Maximum capacity of the event list that the next step of a dialect reuses.
 const EVENTS_KEPT: usize = 64;
 
-/// Delay of a timer that waits for nothing.
+/// Delay of a timer that is not in use.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A timer that is reset before it is waited for.
+/// Returns the time of a timer that is reset before use.
 pub(super) fn never() -> Instant {
     Instant::now() + NEVER
 }
 
 /// The connection to a runtime.
 pub(super) trait Transport: Send {
-    /// Something that happened on it.
+    /// An event of the connection.
     type Event: Send;
 
-    /// Waits for the next event; for ever when there can be none. Cancellation safe.
+    /// Waits for the next event; never returns if there can be none. Cancellation safe.
     fn next(&mut self, intake: Intake) -> impl Future<Output = Self::Event> + Send;
 
-    /// Sends what the last step of the dialect left in [`Driver::step`]: frames, HTTP requests, client tool calls.
+    /// Sends the output of the last step of the dialect in [`Driver::step`]: frames, HTTP requests, client tool calls.
     fn send(&mut self, driver: &mut Driver, cause: &StepCause);
 
-    /// Begins to close it. The first reason counts.
+    /// Begins to close the connection. The first reason counts.
     fn close(&mut self, driver: &mut Driver, why: CloseReason);
 
-    /// Does what can be done before the driver waits; `None` once it is closed and nothing is left of it.
+    /// Does the work that is possible before the driver waits; `None` once the transport is closed and all its events are handled.
     fn prepare(&mut self, driver: &mut Driver) -> Option<Gates>;
 
-    /// Handles what [`next`](Self::next) returned.
+    /// Handles an event that [`next`](Self::next) returned.
     fn handle(&mut self, driver: &mut Driver, event: Self::Event);
 
-    /// The dialect's handshake is over; [`Driver::ready`] is not set yet, unless it was over before.
+    /// Handles the end of the dialect's handshake; [`Driver::ready`] is not set yet, unless a handshake ended before.
     fn ready(&mut self, driver: &mut Driver, agent: Option<&str>);
 
-    /// Returns whether an order is carried out, now that the runtime is ready.
+    /// Returns how an order is handled, now that the runtime is ready.
     fn admit(&self, driver: &Driver, order: &RuntimeOrder) -> Admission;
 }
 
-/// The input that a transport may take.
+/// The input that a transport may read.
 #[derive(Clone, Copy)]
 pub(super) struct Intake {
-    /// The runtime's account has room for one read more.
+    /// `true` if the runtime's account can hold one more read.
     pub(super) room: bool,
-    /// No session keeps earlier events waiting.
+    /// `true` if no session delays earlier events.
     pub(super) idle: bool,
 }
 
-/// The input that the driver may take until something happens.
+/// The input that the driver may accept until something happens.
 pub(super) struct Gates {
-    /// Take orders.
+    /// `true` to accept orders.
     pub(super) orders: bool,
-    /// Leave the runtime when the gateway stops.
+    /// `true` to leave the runtime when the gateway stops.
     pub(super) leave: bool,
-    /// Wake the dialect.
+    /// `true` to wake the dialect.
     pub(super) wake: bool,
-    /// The transport reads output as soon as there is room for it.
+    /// `true` if the transport reads output as soon as the account allows it.
     pub(super) reads: bool,
-    /// Bytes of output that the transport holds.
+    /// Number of bytes of output that the transport holds.
     pub(super) held: usize,
 }
 
 /// The reason why a transport is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// Somebody stopped the runtime.
+    /// A user stopped the runtime.
     Stopped,
-    /// Nobody can order anything any more.
+    /// No caller can send orders any more.
     Unused,
-    /// The gateway stops.
+    /// The gateway is stopping.
     Leaving,
-    /// The endpoint is gone, and may come back.
+    /// The endpoint has ended, and may come back.
     Released,
     /// The runtime, or its dialect, failed.
     Failed(String),
 }
 
 impl CloseReason {
-    /// Returns the message for people.
+    /// Returns the message for users.
     pub(super) fn into_words(self) -> String {
         match self {
             Self::Stopped => "it was stopped".into(),
@@ -136,9 +136,9 @@ impl CloseReason {
 /// The handling of an order.
 pub(super) enum Admission {
     Admitted,
-    /// The session is refused: the runtime carries one, which is open.
+    /// The session is refused: the runtime can have only one, which is open.
     OneSession,
-    /// Nobody waits for what comes of it.
+    /// The order is dropped, because no caller waits for its outcome.
     Dropped,
 }
 
@@ -146,24 +146,24 @@ pub(super) enum Admission {
 pub(super) enum StepCause {
     /// A frame that the runtime sent.
     Frame,
-    /// A command, as JSON; empty where it is not recorded.
+    /// A command, as JSON; empty if it is not recorded.
     Command(Vec<u8>),
-    /// Anything else: a wake, a finished client tool call, a reply, the greeting.
+    /// Any other cause: a wake, a finished client tool call, a reply, the greeting.
     Other,
 }
 
 /// The tracking of events that sessions have not stored yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckMode {
-    /// A holder keeps output until sessions have stored it.
+    /// A holder retains output until sessions have stored it.
     Holder,
-    /// Nobody keeps it; it is charged to the runtime meanwhile.
+    /// The output is not retained; it is charged to the runtime meanwhile.
     Charged,
     /// No tracking.
     Untracked,
 }
 
-/// A runtime's driver. What stands before `generation` lasts as long as the driver; the rest belongs to one start.
+/// A runtime's driver. The fields before `generation` last as long as the driver; the others belong to one start.
 pub(super) struct Driver {
     pub(super) spec: RuntimeSpec,
     pub(super) end: DriverEnd,
@@ -173,12 +173,12 @@ pub(super) struct Driver {
     pub(super) out: SessionOutbox,
     /// Orders that wait until the runtime is ready.
     pub(super) waiting: VecDeque<RuntimeOrder>,
-    /// The runtime is stopped for good, and why.
+    /// The reason of the stop, if the runtime is stopped for good.
     pub(super) stop: Option<CloseReason>,
 
     pub(super) generation: u64,
     pub(super) dialect: Box<dyn Dialect>,
-    /// The dialect failed: it is given nothing any more.
+    /// `true` if the dialect failed: it gets no more input.
     pub(super) broken: bool,
     /// The output of the last step of the dialect.
     pub(super) step: Outbox,
@@ -186,26 +186,26 @@ pub(super) struct Driver {
     /// Sessions that others opened in the runtime, and that wait to be opened here.
     pub(super) offers: FoundSessions,
     pub(super) stderr: Stderr,
-    /// Charges the runtime for output that is here and not stored yet.
+    /// The charge for the runtime's output that is not stored yet.
     pub(super) meter: RuntimeMeter,
     pub(super) acks: Arc<AckTracker>,
     pub(super) ack_mode: AckMode,
-    /// Bytes of output that the dialect was given.
+    /// Number of bytes of output that the dialect has processed.
     pub(super) offset: u64,
-    /// Up to where they are on their way to sessions.
+    /// Offset up to which the output is on its way to sessions.
     pub(super) passed_on: u64,
-    /// Since when orders are carried out.
+    /// The time since which orders are carried out.
     pub(super) ready: Option<Instant>,
-    /// The transport is closing or closed: no order is carried out any more.
+    /// `true` if the transport is closing or closed: orders are no longer carried out.
     pub(super) closing: bool,
-    /// Output is repeated that an earlier gateway handled: nothing is sent or reported for it.
+    /// `true` while output that an earlier gateway handled is replayed: nothing is sent or reported for it.
     pub(super) replaying: bool,
-    /// Commands are recorded for the next gateway.
+    /// `true` if commands are recorded for the next gateway.
     pub(super) records_commands: bool,
-    /// Starting the runtime again would not help: it said so itself.
+    /// `true` if the runtime reported that starting it again would not help.
     pub(super) hopeless: bool,
     wake: Option<Instant>,
-    /// The time when it last sent something, as was shown.
+    /// The published time when the runtime last sent something.
     heard: Option<Instant>,
 }
 
@@ -216,14 +216,14 @@ enum DriverEvent<E> {
     Wake,
     Room(MeteredRoom),
     Transport(E),
-    /// A session learned how the runtime acts.
+    /// A session observed the conduct of the runtime.
     Conduct,
-    /// Something may have changed that the next turn looks at.
+    /// The conditions of the next turn may have changed.
     Again,
 }
 
 impl Driver {
-    /// A driver whose transport takes `read` bytes at a time.
+    /// Makes a driver whose transport reads `read` bytes at a time.
     pub(super) fn new(
         spec: RuntimeSpec,
         dialect: Box<dyn Dialect>,
@@ -262,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// The same driver for another start of its runtime.
+    /// Returns the same driver for another start of its runtime.
     pub(super) fn restarted(self, dialect: Box<dyn Dialect>, generation: u64, read: usize) -> Self {
         let Self { spec, end, settings, leave, out, waiting, stop, .. } = self;
         Self { out, waiting, stop, generation, ..Self::new(spec, dialect, end, settings, leave, read) }
@@ -280,9 +280,9 @@ impl Driver {
             {
                 timer.as_mut().reset(at);
             }
-            // What is not stored yet, and what the transport holds, is charged to the runtime before more is read.
+            // Unstored output, and the output that the transport holds, is charged to the runtime before more is read.
             let (unstored, questions) = (self.unstored_bytes(), self.dialect.held());
-            // Too many of its questions wait for people: it waits, too, until one is answered.
+            // Too many questions of the runtime wait for users: the runtime waits, too, until one is answered.
             let waits = questions > QUESTIONS_HELD && self.stop.is_none() && !self.closing;
             let intake = Intake {
                 room: !waits && self.meter.room(unstored, gates.held.saturating_add(questions)),
@@ -320,7 +320,7 @@ impl Driver {
         }
     }
 
-    /// Bytes that the dialect was given and sessions have not stored yet.
+    /// Returns the number of bytes that the dialect has processed and sessions have not stored yet.
     fn unstored_bytes(&self) -> usize {
         usize::try_from(self.offset.saturating_sub(self.acks.kept_up_to(self.offset))).unwrap_or(usize::MAX)
     }
@@ -331,16 +331,16 @@ impl Driver {
         if released { CloseReason::Released } else { CloseReason::Stopped }
     }
 
-    /// Returns whether somebody can still order something.
+    /// Returns whether a caller can still send orders.
     pub(super) fn is_used(&self) -> bool {
         self.stop != Some(CloseReason::Unused)
     }
 
-    /// Closes the transport, for good where people or the gateway want it.
+    /// Closes the transport, for good if users or the gateway want it.
     pub(super) fn close<T: Transport>(&mut self, transport: &mut T, why: CloseReason) {
         match why {
             CloseReason::Stopped | CloseReason::Released => _ = self.stop.get_or_insert(why.clone()),
-            // The queue of orders is not asked again.
+            // The queue of orders is not read again.
             CloseReason::Unused => self.stop = Some(CloseReason::Unused),
             CloseReason::Leaving | CloseReason::Failed(_) => {}
         }
@@ -357,8 +357,8 @@ impl Driver {
         self.flush(transport);
     }
 
-    /// Keeps an order for later. Where the transport closes, only a session that is to be opened waits for the next start:
-    /// other orders are meant for this one, and their sessions hear of its end.
+    /// Queues an order for later. If the transport closes, only orders to open a session wait for the next start: other orders are meant
+    /// for this start, and their sessions are notified of its end.
     pub(super) fn wait_until_ready(&mut self, order: RuntimeOrder) {
         match order.command {
             RuntimeCommand::Open { ticket, .. } if self.waiting.len() >= OPENS_MAX => {
@@ -388,14 +388,14 @@ impl Driver {
         }
     }
 
-    /// Gives the dialect a command; [`flush`](Self::flush) is to follow.
+    /// Passes a command to the dialect; [`flush`](Self::flush) has to follow.
     pub(super) fn command<T: Transport>(&mut self, transport: &mut T, command: RuntimeCommand) {
         if matches!(command, RuntimeCommand::Open { .. } | RuntimeCommand::Prompt { .. }) {
             self.stderr.mark();
         }
-        // Text that a person typed is given to the runtime and stored nowhere.
+        // Text that a user typed is sent to the runtime and stored nowhere.
         let typed = matches!(&command, RuntimeCommand::Answer { decision: Decision::Value(Some(_)), .. });
-        // Plain values of our own: they always can be written.
+        // Plain values, which always serialize.
         let record =
             if self.records_commands && !typed { serde_json::to_vec(&command).unwrap_or_default() } else { Vec::new() };
         self.step_quietly(transport, StepCause::Command(record), |dialect, out| dialect.command(command, out));
@@ -418,7 +418,7 @@ impl Driver {
         }
     }
 
-    /// Takes no further order; those that were given wait.
+    /// Accepts no further orders; those that were queued wait.
     pub(super) async fn close_orders(&mut self) {
         self.end.orders.close();
         while let Some(order) = self.end.orders.recv().await {
@@ -426,7 +426,7 @@ impl Driver {
         }
     }
 
-    /// Tells the sessions of this start that it is over, and refuses those that it was to open.
+    /// Notifies the sessions of this start of its end, and refuses those that it should open.
     pub(super) fn report_end(&mut self, exit: &RuntimeExit, why: &str) {
         let (opening, sessions) = self.routes.end();
         for (sender, ticket) in opening {
@@ -440,7 +440,7 @@ impl Driver {
 
     // === the dialect ===
 
-    /// One step of the dialect, and all that follows from it.
+    /// Makes one step of the dialect, and all that follows from it.
     pub(super) fn step<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -451,7 +451,7 @@ impl Driver {
         self.flush(transport);
     }
 
-    /// One step of the dialect; [`flush`](Self::flush) is to follow.
+    /// Makes one step of the dialect; [`flush`](Self::flush) has to follow.
     pub(super) fn step_quietly<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -461,7 +461,7 @@ impl Driver {
         if self.broken {
             return;
         }
-        // A runtime's output must not be able to end its driver, which would leave its sessions waiting for ever.
+        // A runtime's output must not be able to end its driver, which would leave its sessions waiting forever.
         let (dialect, out) = (&mut self.dialect, &mut self.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
             let why =
@@ -509,19 +509,19 @@ impl Driver {
                 let opened = matches!(event, RuntimeEvent::Opened { .. } | RuntimeEvent::Reviewed { .. });
                 self.routes.route(event);
                 if opened && !self.replaying {
-                    // Some agents say only then what there is to choose from.
+                    // Some agents report only then what there is to choose from.
                     self.show_capabilities(self.dialect.capabilities());
                 }
             }
         }
     }
 
-    /// Shows every session a frame that the dialect cannot be given.
+    /// Reports to every session a frame that the dialect cannot process.
     pub(super) fn raw(&mut self, frame: Bytes, reason: &str) {
         self.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::raw(frame, reason) });
     }
 
-    /// Carries out the orders that have waited, and sends sessions what the dialect has reported since the last time.
+    /// Carries out the waiting orders, and sends sessions the events that the dialect has reported since the last time.
     pub(super) fn flush<T: Transport>(&mut self, transport: &mut T) {
         while self.ready.is_some() && !self.closing {
             let Some(order) = self.waiting.pop_front() else { break };
@@ -549,7 +549,7 @@ impl Driver {
 
     // === what people see ===
 
-    /// Shows how the runtime stands.
+    /// Publishes a change of the runtime's state.
     pub(super) fn show(&self, change: impl FnOnce(&mut RuntimeInfo)) {
         let mut info = RuntimeInfo::clone(&self.end.info.borrow());
         change(&mut info);
@@ -578,7 +578,7 @@ impl Driver {
         });
     }
 
-    /// Shows what the runtime can do, if that is news.
+    /// Publishes the runtime's capabilities, if they changed.
     fn show_capabilities(&self, now: Capabilities) {
         let reviewer = self.dialect.reviewer();
         let known = self.end.info.borrow();
@@ -589,7 +589,7 @@ impl Driver {
         }
     }
 
-    /// Adds what the gateway itself knows to the runtime's log.
+    /// Adds a message of the gateway to the runtime's log.
     pub(super) fn note(&self, text: &str) {
         tracing::debug!(text, "noted");
         self.end.stderr_log.add(SystemTime::now().into(), LogSource::Gateway, text);

@@ -1,8 +1,8 @@
-//! Connections to endpoints: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP. One file, because
-//! all of these share their limits and the messages about an endpoint that exceeds them.
+//! Connections to endpoints: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP. One file, because all of
+//! these share their limits and the messages about an endpoint that exceeds them.
 //!
-//! Endpoints of this machine only: nothing here is encrypted. No proxy is asked, no redirect followed, no name looked up,
-//! and nothing is waited for without a bound: a port may take a connection and never answer.
+//! Endpoints of this machine only: nothing here is encrypted. No proxy is used, no redirect followed, no name looked up, and every wait
+//! is bounded: a port may accept a connection and never respond.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -35,22 +35,23 @@ use plexus_ledger::Ledger;
 use plexus_protocol::RuntimeId;
 use plexus_protocol::text::printable;
 
-/// Most messages that have arrived and are taken at once, so that one commit stores them …
+/// Maximum number of received messages that are handled at once, so that one commit stores them.
 const BATCH: usize = 256;
 
-/// … and bytes, and one message: a session that does not read keeps 64 of these waiting.
+/// Maximum size of messages that are handled at once, in bytes (and one message): a session that does not read delays 64 of these
+/// batches.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// Bytes that are read of a connection at a time; a message that is longer comes by several of these.
+/// Number of bytes that are read from a connection at a time; a longer message takes several reads.
 pub(super) const READ: usize = 128 * 1024;
 
-/// Bytes of an answer that refuses us that are shown.
+/// Maximum number of displayed bytes of a response that refuses the connection.
 const ANSWER_SHOWN: usize = 200;
 
 /// The user name for an HTTP endpoint with a password.
 const USER: &str = "opencode";
 
-/// Returns whether a secret can be sent at all.
+/// Checks whether a secret can be sent at all.
 pub(super) fn check_secret(secret: &str) -> Result<(), String> {
     let fine = !secret.is_empty() && bearer(secret).is_some();
     if fine { Ok(()) } else { Err("the secret is empty, or has characters that are not allowed in a header".into()) }
@@ -69,7 +70,7 @@ fn basic(secret: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Reaches one endpoint and its remote control, again and again.
+/// Connects to one endpoint and its remote control, repeatedly.
 #[derive(Clone)]
 pub(super) struct EndpointTarget {
     address: Address,
@@ -91,7 +92,7 @@ pub(super) struct EndpointTarget {
 
 impl EndpointTarget {
     /// # Errors
-    /// In words: an address that [`Address::parse`] refuses, an HTTP client that cannot be made.
+    /// A text for users: an address that [`Address::parse`] refuses, or a failure to make an HTTP client.
     pub(super) fn new(
         runtime: &RuntimeId,
         at: &str,
@@ -111,8 +112,8 @@ impl EndpointTarget {
             .redirect(reqwest::redirect::Policy::none())
             .resolve_to_addrs("localhost", &localhost)
             .connect_timeout(settings.connect)
-            // A connection that was idle may be closed just as a request goes out on it, and nobody knows what became
-            // of that; on this machine a new one costs nothing.
+            // A connection that was idle may be closed just when a request is sent on it, and its outcome would be unknown; on this
+            // machine a new one costs nothing.
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| format!("no HTTP client: {}", chain(&error)))?;
@@ -135,10 +136,10 @@ impl EndpointTarget {
         })
     }
 
-    /// Connects; `events` is the path of an HTTP endpoint's event stream. Cancellation safe: dropped, it gives up.
+    /// Connects; `events` is the path of an HTTP endpoint's event stream. Cancellation safe: dropping the future ends the attempt.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason, in words.
     pub(super) async fn connect(self, events: &'static str) -> Result<EndpointConnection, String> {
         match &self.address {
             Address::Ws { at, url } => {
@@ -171,7 +172,7 @@ impl EndpointTarget {
         }
         let config =
             WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
-        // The answer to the handshake is bounded by itself.
+        // The response to the handshake has a bound of its own.
         let stream = Metered { inner: stream, may: READ, held: 0, came: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
             Ok(Ok((stream, _))) => Ok(EndpointConnection::Socket(Box::new(Socket {
@@ -212,11 +213,11 @@ impl EndpointTarget {
         Ok(EndpointConnection::Events(Box::new(Events { answer, sse, watch, last, silence, again, probe: None })))
     }
 
-    /// Makes a request; `remote` goes to the remote control. Ends within the bound of a fetch. Not cancellation safe:
-    /// given up, nobody knows whether it was made. What comes of the reply is charged to the runtime first.
+    /// Makes a request; `remote` sends it to the remote control. Ends within the bound of a fetch. Not cancellation safe: after a
+    /// cancellation it is unknown whether the request was made. The reply is charged to the runtime first.
     ///
     /// # Errors
-    /// Why there is no reply, in words.
+    /// The reason why there is no reply, in words.
     pub(super) async fn fetch(self, fetch: HttpRequest, remote: bool) -> Result<(HttpReply, ReplyCharge), String> {
         if let Address::Link(agent) = &self.address {
             let charge = ReplyCharge::new(&self.ledger, self.runtime.as_str());
@@ -229,7 +230,7 @@ impl EndpointTarget {
             (Address::Http(base), _) => base,
             (other, _) => return Err(format!("a {} endpoint does not accept HTTP requests", other.scheme())),
         };
-        // What is read may be asked for again, so it is not waited for where nothing comes.
+        // A read can be repeated, so there is no waiting for it during silence.
         let silence = if fetch.reads() { self.read.min(self.fetch) } else { self.fetch };
         let method = reqwest::Method::from_bytes(fetch.method.as_bytes()).map_err(|error| error.to_string())?;
         let mut request = self.http.request(method, format!("{base}{}", fetch.path));
@@ -238,12 +239,12 @@ impl EndpointTarget {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
         let request = match (remote, &self.address) {
-            // It asks for the secret as the endpoint does: it is the same server.
+            // The remote control requires the secret as the endpoint does: it is the same server.
             (true, Address::Ws { url, .. }) if same_place(url, base) => match self.secret.as_deref().and_then(bearer) {
                 Some(value) => request.header(header::AUTHORIZATION, value),
                 None => request,
             },
-            // A remote control elsewhere is another server, and the secret is not for it.
+            // A remote control elsewhere is another server, which must not get the secret.
             (true, _) => request,
             (false, _) => self.signed(request),
         };
@@ -282,7 +283,7 @@ impl EndpointTarget {
     }
 }
 
-/// Returns whether two addresses name the same host and port, spelt alike.
+/// Returns whether two addresses name the same host and port in the same spelling.
 fn same_place(one: &str, other: &str) -> bool {
     let place = |text: &str| {
         let uri: http::Uri = text.parse().ok()?;
@@ -299,7 +300,7 @@ fn refused(status: u16, body: Option<&[u8]>) -> String {
     if words.is_empty() { format!("it answered {status}{fix}") } else { format!("it answered {status}{fix}: {words}") }
 }
 
-/// An error and its causes: reqwest's own words stop where it gets interesting.
+/// Returns an error and its causes: reqwest's own text omits the causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(inner) = cause {
@@ -321,8 +322,8 @@ pub(super) enum EndpointConnection {
 }
 
 impl EndpointConnection {
-    /// Sends what waits and, if `reading`, returns what has arrived: something, or nothing yet where a message that is
-    /// longer than [`READ`] is on its way. Cancellation safe: nothing is lost.
+    /// Sends waiting frames and, if `reading`, returns the received events: some, or none while a message that is longer than [`READ`] is
+    /// incomplete. Cancellation safe: nothing is lost.
     pub(super) async fn next(&mut self, reading: bool) -> Vec<EndpointEvent> {
         match self {
             Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
@@ -336,7 +337,7 @@ impl EndpointConnection {
         }
     }
 
-    /// Bytes that are held of a message that is not whole.
+    /// Returns the number of bytes held of an incomplete message.
     pub(super) fn held(&self) -> usize {
         match self {
             Self::Socket(socket) => socket.stream.get_ref().held,
@@ -345,7 +346,7 @@ impl EndpointConnection {
         }
     }
 
-    /// Has a frame sent by the calls of [`next`](Self::next) that follow. An event stream takes none.
+    /// Queues a frame, which later calls of [`next`](Self::next) send. An event stream accepts none.
     pub(super) fn send(&mut self, frame: Bytes) {
         match self {
             Self::Socket(socket) => socket.send(frame),
@@ -354,7 +355,7 @@ impl EndpointConnection {
         }
     }
 
-    /// Sends what waits and says goodbye. Takes `within` at most.
+    /// Sends waiting frames and a close message. Takes `within` at most.
     pub(super) async fn close(self, within: Duration) {
         if let Self::Socket(mut socket) = self {
             let closing = async {
@@ -376,20 +377,20 @@ impl EndpointConnection {
     }
 }
 
-/// A connection of which no more is read than may be, and which knows how much that was.
+/// A connection with a limit on the bytes to read, and a count of the bytes read.
 struct Metered {
     inner: Box<dyn Duplex>,
-    /// Bytes that may still be read; the last read may bring more.
+    /// Number of bytes that may still be read; the last read may exceed it.
     may: usize,
-    /// Bytes that came since the last message was whole.
+    /// Number of bytes received since the last complete message.
     held: usize,
-    /// Bytes that came at all.
+    /// Total number of bytes received.
     came: u64,
 }
 
 impl AsyncRead for Metered {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
-        // Whoever reads looks at `may`, and comes again.
+        // The reader checks `may`, and polls again.
         if self.may == 0 {
             return Poll::Pending;
         }
@@ -417,20 +418,20 @@ impl AsyncWrite for Metered {
     }
 }
 
-/// A WebSocket. Reading and writing go on beside each other: neither waits for the other.
+/// A WebSocket. Reading and writing proceed independently: neither waits for the other.
 pub(super) struct Socket {
     stream: WebSocketStream<Metered>,
     waiting: VecDeque<Bytes>,
-    /// The size of what waits, in bytes.
+    /// Size of the waiting frames, in bytes.
     bytes: usize,
     write_max: usize,
     line_max: usize,
     flushed: bool,
     lost: Option<String>,
     watch: LivenessWatch,
-    /// Bytes that had come when that was looked at last.
+    /// Number of received bytes at the last check.
     came: u64,
-    /// A ping is to be sent.
+    /// `true` if a ping has to be sent.
     ping: bool,
 }
 
@@ -473,11 +474,11 @@ impl Socket {
                 Poll::Ready(Some(Ok(other))) => {
                     let stream = self.stream.get_mut();
                     stream.held = stream.held.saturating_sub(other.len());
-                    // The answer to a ping is sent by the next read or flush.
+                    // The next read or flush sends the response to a ping.
                     self.flushed = false;
                 }
                 Poll::Ready(Some(Err(WsError::Capacity(error)))) => {
-                    // Its bytes were not read, and what follows them cannot be found: only a new connection can.
+                    // The bytes of the message were not read, and the next message cannot be found: only a new connection can recover.
                     let why = format!("it sent a message over the limit of {} bytes", self.line_max);
                     let dropped = match error {
                         CapacityError::MessageTooLong { size, .. } => size as u64,
@@ -502,7 +503,7 @@ impl Socket {
             return Poll::Ready(events);
         }
         match written {
-            // What it said last comes first: the reason for a broken pipe may stand in it.
+            // Its last messages come first: they may contain the reason for a broken pipe.
             Err(why) if events.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(why)]),
             Err(why) => {
                 self.lost = Some(why);
@@ -513,7 +514,7 @@ impl Socket {
         }
     }
 
-    /// Checks that the other side lives; why it is taken for lost.
+    /// Checks that the other side is alive; returns the reason if it counts as lost.
     fn watched(&mut self, cx: &mut Context<'_>, reading: bool) -> Option<String> {
         if !reading {
             self.watch.pause();
@@ -528,13 +529,13 @@ impl Socket {
                 Silence::Ask => self.ping = true,
                 Silence::Dead => return Some(self.watch.words()),
             }
-            // Where it cannot be written now, it does not take what it is sent either.
+            // If the ping cannot be written now, the endpoint does not read other frames either.
             self.write(cx).err().map(|why| self.lost.get_or_insert(why));
         }
         None
     }
 
-    /// Writes what can be written now.
+    /// Writes as much as possible without waiting.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
         while !self.waiting.is_empty() {
             match self.stream.poll_ready_unpin(cx) {
@@ -576,15 +577,15 @@ pub(super) struct Events {
     answer: reqwest::Response,
     sse: SseReader,
     watch: LivenessWatch,
-    /// The time when something came last, or could have.
+    /// The time when something last arrived, or could have arrived.
     last: Instant,
     silence: Duration,
-    /// The request that it is the answer to: another one is answered too, if its server lives.
+    /// The request that the stream is the response to: if the server is alive, it also responds to another one.
     again: reqwest::RequestBuilder,
     probe: Option<Probe>,
 }
 
-/// `true` if a request is answered, with whatever.
+/// A request to test the server; `true` if there is any response.
 type Probe = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Events {
@@ -592,7 +593,7 @@ impl Events {
         let mut frames = Vec::new();
         loop {
             let (watch, probe) = (&mut self.watch, &mut self.probe);
-            // Cancellation safe: a chunk is taken and read in one go.
+            // Cancellation safe: a chunk is received and processed without an await in between.
             tokio::select! {
                 biased;
                 chunk = self.answer.chunk() => match chunk {
@@ -612,7 +613,7 @@ impl Events {
                     }
                 }
                 silence = std::future::poll_fn(|cx| watch.poll(cx)) => match silence {
-                    // Its first words are enough; the rest of it is never read.
+                    // The beginning of the response is enough; the rest is never read.
                     Silence::Ask => {
                         let asked = self.again.try_clone().map(|again| async move { again.send().await.is_ok() });
                         self.probe = asked.map(|asked| Box::pin(asked) as Probe);
@@ -633,7 +634,7 @@ impl Events {
     }
 }
 
-/// The end of a probe, if one is under way. Cancellation safe.
+/// Returns the result of a probe; never returns if none is in progress. Cancellation safe.
 async fn probed(probe: &mut Option<Probe>) -> bool {
     match probe {
         Some(probe) => probe.await,
@@ -641,7 +642,7 @@ async fn probed(probe: &mut Option<Probe>) -> bool {
     }
 }
 
-/// A request under way.
+/// A request in progress.
 pub(super) type Fetching = Pin<Box<dyn Future<Output = (u64, Result<(HttpReply, ReplyCharge), String>)> + Send>>;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! An endpoint as a transport: its connections, one after the other, and the HTTP requests to it.
 //!
-//! A lost connection is made again for as long as somebody wants the endpoint; the dialect is the same across all of them.
-//! The endpoint is another's: it is never started, stopped or waited for.
+//! A lost connection is made again for as long as the endpoint is in use; the dialect is the same across all of them. The endpoint
+//! belongs to another program: it is never started, stopped or waited for.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,7 +26,8 @@ use plexus_dialects::{
 use plexus_protocol::{Connect, Kind, RuntimeSpec, RuntimeState, RuntimeStatusBody};
 use plexus_sessions::{DriverEnd, RuntimeExit, RuntimeOrder};
 
-/// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
+/// Maximum number of orders that wait until the endpoint is ready; then its queue fills, and when that is full too, the endpoint counts
+/// as stuck and is left.
 const ORDERS_MAX: usize = 256;
 
 /// Drives an endpoint until it is left for good.
@@ -62,28 +63,28 @@ pub(super) async fn drive(
     endpoint.leave(driver).await;
 }
 
-/// The connections to an endpoint, and what is asked of it beside them.
+/// The connections to an endpoint, and the requests to it beside them.
 pub(super) struct EndpointTransport {
-    /// The endpoint, as people wrote it.
+    /// The endpoint, as the user wrote it.
     address: String,
     target: EndpointTarget,
     connection: ConnectionState,
-    /// Fires when the connection's deadline, as of this turn, has passed.
+    /// The timer for the connection's deadline, as of this turn.
     timer: Pin<Box<Sleep>>,
     due: Option<Instant>,
-    /// Requests that wait for their turn or are under way.
+    /// Requests that wait for their turn or are in progress.
     fetches: FetchQueue,
-    /// The replies of those under way …
+    /// The replies to the requests in progress, without decisions.
     fetching: FuturesUnordered<Fetching>,
-    /// … and of the decisions among them, which are taken whatever waits to be delivered.
+    /// The replies to the decisions in progress, which are handled even while events wait for delivery.
     deciding: FuturesUnordered<Fetching>,
-    /// Requests that there was no room for.
+    /// Requests that did not fit the queue.
     refused: VecDeque<u64>,
-    /// The endpoint has been ready before.
+    /// `true` if the endpoint has been ready before.
     was_ready: bool,
-    /// Connections in a row that never got ready.
+    /// Number of consecutive connections that never got ready.
     failures: u32,
-    /// The endpoint is left for good, and why.
+    /// The reason why the endpoint is left for good, if it is.
     closed: Option<CloseReason>,
 }
 
@@ -92,17 +93,17 @@ enum ConnectionState {
     Connecting(Pin<Box<dyn Future<Output = Result<EndpointConnection, ConnectFailure>> + Send>>),
     /// The connection is open; the dialect's handshake is over by then.
     Open(EndpointConnection, Instant),
-    /// Another is made at this time.
+    /// The next connection is made at this time.
     Resting(Instant),
 }
 
-/// The reason why there is no connection, and what the dialect wanted to know of what is there instead.
+/// The reason why there is no connection, and the replies to the dialect's probes of the address.
 pub(super) struct ConnectFailure {
     why: String,
     probed: Vec<Result<HttpReply, String>>,
 }
 
-/// A request that looks at what is there.
+/// Makes a request that probes the address.
 fn probe(path: &str) -> HttpRequest {
     HttpRequest {
         id: 0,
@@ -119,7 +120,7 @@ pub(super) enum ConnectionEvent {
     /// The connection's deadline has passed.
     Due,
     Fetched(u64, Result<(HttpReply, ReplyCharge), String>),
-    /// A request was refused that there was no room for.
+    /// A request was refused because it did not fit the queue.
     Refused,
     Connected(Result<EndpointConnection, ConnectFailure>),
     Received(Vec<EndpointEvent>),
@@ -145,7 +146,7 @@ impl Transport for EndpointTransport {
         }
     }
 
-    /// Without a connection a frame goes nowhere: the dialect knows, and says it all again.
+    /// Sends nothing without a connection: the dialect knows that, and repeats everything later.
     fn send(&mut self, driver: &mut Driver, _cause: &StepCause) {
         let (frames, fetches) = (std::mem::take(&mut driver.step.frames), std::mem::take(&mut driver.step.fetches));
         if self.closed.is_some() {
@@ -157,7 +158,7 @@ impl Transport for EndpointTransport {
             }
         }
         for fetch in fetches {
-            // Not refused on the spot: a dialect that asks again at once would never come to an end.
+            // Not refused at once: a dialect that repeats the request at once would never end.
             if let Err(fetch) = self.fetches.push(fetch) {
                 self.refused.push_back(fetch.id);
             }
@@ -238,7 +239,7 @@ impl Transport for EndpointTransport {
     }
 }
 
-/// Connects; where it cannot be, finds out for the dialect what is there instead.
+/// Connects; if that fails, probes the address for the dialect.
 fn dial(target: &EndpointTarget, driver: &Driver) -> ConnectionState {
     let (target, events, probes) = (target.clone(), driver.dialect.events_path(), driver.dialect.probes());
     ConnectionState::Connecting(Box::pin(async move {
@@ -263,7 +264,7 @@ async fn progress(connection: &mut ConnectionState, reading: bool) -> Connection
     }
 }
 
-/// Tells every open session how the connection stands.
+/// Notifies every open session of the state of the connection.
 fn report_status(driver: &mut Driver, status: &'static str, message: Option<&str>) {
     if driver.routes.taken() {
         let message = message.map(str::to_owned);
@@ -282,13 +283,13 @@ impl EndpointTransport {
     }
 
     fn replied(&mut self, driver: &mut Driver, id: u64, reply: Result<(HttpReply, ReplyCharge), String>) {
-        // Its charge is the meter's, once what it says is on its way.
+        // The meter charges the reply once its events are on their way.
         let (reply, _charge) = reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
         driver.offset += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
         driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, reply, out));
     }
 
-    /// Sends what was decided before the endpoint is left: its receipts say that it was.
+    /// Sends earlier decisions before the endpoint is left: their receipts state that they were sent.
     async fn send_decisions(&mut self, driver: &mut Driver) {
         for order in std::mem::take(&mut driver.waiting) {
             match order.command {
@@ -313,13 +314,13 @@ impl EndpointTransport {
         }
     }
 
-    /// The end of the driver: sessions are told, and what is on its way is delivered.
+    /// Ends the driver: notifies sessions, and delivers the events on their way.
     async fn leave(mut self, mut driver: Driver) {
         let reason = self.closed.take().unwrap_or(CloseReason::Stopped);
         let left = matches!(reason, CloseReason::Leaving | CloseReason::Released);
         let stopped = !matches!(reason, CloseReason::Failed(_) | CloseReason::Released);
         let why = reason.into_words();
-        // Decisions among them are still sent.
+        // Decisions among the orders are still sent.
         driver.closing = false;
         driver.close_orders().await;
         if stopped {
@@ -341,7 +342,7 @@ impl EndpointTransport {
 
     // === the connection ===
 
-    /// The endpoint could not be reached.
+    /// Handles a failure to reach the endpoint.
     fn unreached(&mut self, driver: &Driver, why: &str) {
         let address = &self.address;
         let problem = if self.was_ready {
@@ -353,7 +354,7 @@ impl EndpointTransport {
         self.pause_before_reconnect(driver);
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     fn lost(&mut self, driver: &mut Driver, why: &str) {
         let problem = format!("lost the connection to {}: {why}; reconnecting", self.address);
         if driver.ready.take().is_some() {
@@ -389,7 +390,7 @@ impl EndpointTransport {
         }
     }
 
-    /// Passes on what was received at once, and then that the connection is gone, if it is.
+    /// Passes on the events that were received together, and then the loss of the connection, if any.
     fn receive(&mut self, driver: &mut Driver, events: Vec<EndpointEvent>) {
         let mut lost = None;
         for event in events {

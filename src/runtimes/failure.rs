@@ -1,5 +1,5 @@
-//! Failures that a runtime reports, made fit to be shown: what looks like a secret is left out, and an error without words is
-//! shown with what the program wrote to stderr meanwhile. One place for every dialect.
+//! Failures that a runtime reports, made safe to display: text that looks like a secret is left out, and an error without a useful
+//! message is extended by the program's stderr output. The same for every dialect.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -8,11 +8,11 @@ use plexus_dialects::{RuntimeError, RuntimeEvent, says_nothing};
 use plexus_protocol::{Kind, RunStatus};
 use plexus_risk::masked;
 
-/// Bytes of stderr that go with an error.
+/// Maximum number of bytes of stderr in an error.
 const STDERR_TOLD: usize = 600;
 
-/// Makes a failure fit to be shown; its words, for the runtime's log, if the event is one. `stderr` is what the program wrote
-/// since it was last given a prompt.
+/// Makes a failure safe to display; returns its text, for the runtime's log, if the event is a failure. `stderr` is the program's output
+/// since its last prompt.
 pub(super) fn explain(event: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
     match event {
         RuntimeEvent::Failed { message } => {
@@ -41,7 +41,7 @@ pub(super) fn explain(event: &mut RuntimeEvent, stderr: impl Fn() -> String) -> 
     }
 }
 
-/// The words of a failure; where they say nothing, with what was written to stderr.
+/// Returns the text of a failure; extended by the stderr output if it has no information.
 fn explained(message: &str, stderr: impl Fn() -> String) -> String {
     if !says_nothing(message) {
         return masked(message);
@@ -56,7 +56,7 @@ fn explained(message: &str, stderr: impl Fn() -> String) -> String {
     }
 }
 
-/// Takes secrets out of what comes with an error.
+/// Removes secrets from the data of an error.
 fn hide(error: &mut RuntimeError) {
     let Some(mut data) = error.data.as_ref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok()) else {
         return;
@@ -66,7 +66,7 @@ fn hide(error: &mut RuntimeError) {
     }
 }
 
-/// Takes secrets out of every text; whether there was any.
+/// Removes secrets from every text; returns whether there were any.
 fn conceal(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
@@ -79,7 +79,7 @@ fn conceal(value: &mut Value) -> bool {
         Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
             let told = value.as_str().map(|text| format!("{name}={text}"));
             match told {
-                // A name that says so: `{"api_key": "x"}`.
+                // A member whose name marks a secret: `{"api_key": "x"}`.
                 Some(told) if !masked(&told).ends_with(&told[name.len()..]) => {
                     *value = Value::String(masked(&told)[name.len() + 1..].to_owned());
                     true

@@ -1,45 +1,45 @@
 //! The order of HTTP requests to an endpoint.
 //!
-//! Requests about one session are made one after the other, in their order, and beside those about other sessions. A request
-//! about the whole endpoint is made when all before it are over, and those after it wait for it. A decision (an answer, a
-//! cancel) waits for no read, only for what changes its session before it. Pure: no I/O, no clock.
+//! Requests about one session are made one after the other, in their order, and concurrently with those about other sessions. A request
+//! about the whole endpoint is made when all before it have ended, and those after it wait for it. A decision (an answer, a cancel) waits
+//! for no read, only for earlier changes of its session. Pure: no I/O, no clock.
 
 use std::collections::{HashSet, VecDeque};
 
 use plexus_dialects::HttpRequest;
 use plexus_protocol::NativeId;
 
-/// Requests that wait; one more is refused.
+/// Maximum number of waiting requests; one more is refused.
 pub(super) const WAITING_MAX: usize = 4096;
 
-/// Requests under way at once, without decisions; more wait for their turn.
+/// Maximum number of concurrent requests, without decisions; more wait for their turn.
 pub(super) const UNDER_WAY_MAX: usize = 8;
 
-/// Decisions under way at once; more wait for their turn.
+/// Maximum number of concurrent decisions; more wait for their turn.
 pub(super) const DECIDING_MAX: usize = 16;
 
-/// The requests to one endpoint, from when they are wanted until their replies are here.
+/// The requests to one endpoint, from their creation until their replies arrive.
 #[derive(Debug, Default)]
 pub(super) struct FetchQueue {
     waiting: VecDeque<HttpRequest>,
     /// The number of decisions in `waiting`.
     decisions: usize,
     under_way: Vec<UnderWay>,
-    /// Nothing more can begin until something is pushed or over.
+    /// `true` if no request can begin until one is pushed or has ended.
     stuck: bool,
 }
 
 #[derive(Debug)]
 struct UnderWay {
     fetch: HttpRequest,
-    /// A decision about the same session was sent after this read began: what it reads may be older than the decision.
+    /// `true` if a decision about the same session was sent after this read began: the reply may be older than the decision.
     overtaken: bool,
 }
 
 /// The sessions that some requests are about.
 #[derive(Debug, Default)]
 struct About<'a> {
-    /// One of them is about the whole endpoint.
+    /// `true` if one of the requests is about the whole endpoint.
     all: bool,
     sessions: HashSet<&'a NativeId>,
 }
@@ -62,7 +62,7 @@ impl<'a> About<'a> {
 }
 
 impl FetchQueue {
-    /// Takes a request in; gives it back if [`WAITING_MAX`] of them wait.
+    /// Adds a request; returns it if [`WAITING_MAX`] of them wait.
     pub(super) fn push(&mut self, fetch: HttpRequest) -> Result<(), HttpRequest> {
         if self.waiting.len() >= WAITING_MAX {
             return Err(fetch);
@@ -73,7 +73,7 @@ impl FetchQueue {
         Ok(())
     }
 
-    /// A request whose turn it is: it is under way from now on, until [`over`](Self::over) is told of it.
+    /// Returns a request whose turn it is; it is in progress until [`over`](Self::over) is called for it.
     pub(super) fn next(&mut self) -> Option<HttpRequest> {
         if self.stuck {
             return None;
@@ -96,7 +96,7 @@ impl FetchQueue {
         Some(fetch)
     }
 
-    /// Returns the place of the first request that may begin now.
+    /// Returns the index of the first request that may begin now.
     fn place(&self) -> Option<usize> {
         let deciding = self.under_way.iter().filter(|one| one.fetch.decides).count();
         let may_decide = self.decisions > 0 && deciding < DECIDING_MAX;
@@ -104,7 +104,7 @@ impl FetchQueue {
         if !may_decide && !may_others {
             return None;
         }
-        // All that is before the request that is looked at, and what of that changes something.
+        // The sessions of all earlier requests, and of those that change something.
         let (mut before, mut changes) = (About::default(), About::default());
         for fetch in self.under_way.iter().map(|one| &one.fetch) {
             before.add(fetch);
@@ -129,8 +129,8 @@ impl FetchQueue {
         None
     }
 
-    /// A request is over. False if its reply, which came if `replied`, is not to be used: it was overtaken by a decision, and
-    /// is made once more.
+    /// Ends a request. Returns `false` if its reply, which arrived if `replied`, must not be used: a decision overtook the request, and
+    /// it is made once more.
     pub(super) fn over(&mut self, id: u64, replied: bool) -> bool {
         self.stuck = false;
         let Some(place) = self.under_way.iter().position(|one| one.fetch.id == id) else { return true };
@@ -142,7 +142,7 @@ impl FetchQueue {
         !again
     }
 
-    /// The decisions that have not been sent; whatever else waits is given up.
+    /// Returns the decisions that have not been sent; other waiting requests are dropped.
     pub(super) fn into_decisions(self) -> impl Iterator<Item = HttpRequest> {
         self.waiting.into_iter().filter(|fetch| fetch.decides)
     }

@@ -1,4 +1,4 @@
-//! Conversations of a runtime that nobody has opened here: offered to the sessions' side one after the other, none left out.
+//! Conversations of a runtime that are not open here: offered to the sessions' side one after the other, none left out.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,13 +7,14 @@ use tokio::sync::mpsc;
 use plexus_protocol::NativeId;
 use plexus_sessions::FoundSession;
 
-/// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
+/// Maximum number of conversations of one runtime that wait to be opened. Beyond it the runtime's further ones are left out, which is
+/// reported.
 pub(super) const OFFERS_MAX: usize = 16 * 1024;
 
-/// Bytes of their names, folders and titles, which the runtime chooses; beyond this, too, further ones are not shown.
+/// Maximum size of their names, folders and titles, in bytes, which the runtime chooses; beyond it, further ones are left out, too.
 const OFFERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The problem that is shown when there are more.
+/// Returns the text of the problem that some conversations were left out.
 pub(super) fn too_many() -> String {
     "it has more conversations than can be offered: the others are not shown".into()
 }
@@ -26,14 +27,14 @@ pub(super) struct FoundSessions {
     bytes: usize,
 }
 
-/// Returns the part of [`OFFERS_BYTES_MAX`] that a session takes; its name is kept twice.
+/// Returns the size of a session, counted towards [`OFFERS_BYTES_MAX`]; its name is stored twice.
 fn size(found: &FoundSession) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     2 * found.native.as_str().len() + text(&found.cwd) + text(&found.title)
 }
 
 impl FoundSessions {
-    /// Adds one, unless it waits already; false if there are too many.
+    /// Adds a session, unless it waits already; returns `false` if there are too many.
     pub(super) fn push(&mut self, found: FoundSession) -> bool {
         if self.names.contains(&found.native) {
             return true;
@@ -48,18 +49,18 @@ impl FoundSessions {
         true
     }
 
-    /// Returns whether none waits.
+    /// Returns whether no session waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Hands the next one over when there is room. Cancellation safe. Waits for ever if none waits.
+    /// Sends the next session when the queue has a place. Cancellation safe. Never returns if none waits.
     pub(super) async fn offer(&mut self, to: &mpsc::Sender<FoundSession>) {
         if self.waiting.is_empty() {
             std::future::pending::<()>().await;
         }
         let Ok(room) = to.reserve().await else {
-            // Nobody opens them any more.
+            // The receiver no longer opens them.
             return *self = Self::default();
         };
         if let Some(found) = self.waiting.pop_front() {

@@ -1,5 +1,5 @@
-//! Connects again to a holder whose connection was lost, for as long as there is a holder. Only where nobody listens any more
-//! is the holder gone; the runtime, which has lost its pipes then, is ended before its exit is reported.
+//! Reconnects to a holder whose connection was lost, for as long as there is a holder. Only if its socket no longer listens has the
+//! holder ended; the runtime, which has lost its pipes then, is ended before its exit is reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use super::RuntimeSettings;
 use plexus_holder::wire::Welcome;
 use plexus_holder::{HolderClient, HolderNotFound, Processes};
 
-/// The pause before the first try; it doubles with each …
+/// Pause before the first attempt; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
-/// … up to this.
+/// Maximum pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The result of connecting again.
+/// The result of reconnecting.
 pub(super) enum Rejoined {
     /// The same holder, with the same runtime.
     Found(Box<(HolderClient, Welcome)>),
-    /// There is none, and why; its runtime has ended.
+    /// There is no holder; its runtime has ended. Contains the reason.
     Gone(String),
 }
 
-/// A connection that is being made again. Dropped, it is given up.
+/// A connection that is being made again. Dropping it ends the attempts.
 pub(super) struct Rejoin {
     task: JoinHandle<Rejoined>,
 }
 
 impl Rejoin {
-    /// Connects again to where `lost` was connected to.
+    /// Reconnects to the holder of the `lost` connection.
     pub(super) fn start(lost: &HolderClient, settings: &Arc<RuntimeSettings>) -> Self {
         let (path, instance, processes) = (lost.path().to_owned(), lost.instance().to_owned(), lost.processes());
         let settings = Arc::clone(settings);
@@ -57,7 +57,7 @@ impl Rejoin {
     }
 }
 
-/// As [`end`], without waiting for it.
+/// Like [`end`], without waiting for it.
 pub(super) fn force(processes: Option<Processes>, settings: &Arc<RuntimeSettings>) {
     let settings = Arc::clone(settings);
     tokio::spawn(async move { end(processes, &settings).await }.in_current_span());
@@ -69,7 +69,7 @@ impl Drop for Rejoin {
     }
 }
 
-/// Ends a runtime that no holder speaks for any more, and its holder if it lives all the same.
+/// Ends a runtime that has no holder any more, and its holder if it is alive all the same.
 pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings) {
     let Some(Processes { runtime, holder }) = processes else { return };
     if !runtime.end(settings.linger, settings.stop_kill).await {
@@ -80,17 +80,17 @@ pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings
     }
 }
 
-/// Ends a holder that does not answer, and its runtime with it.
+/// Ends a holder that does not respond, and its runtime with it.
 pub(super) async fn end_silent(path: &Path, settings: &RuntimeSettings) {
     if let Some(holder) = HolderClient::listener(path).await {
-        // Asked to end, a holder that can still do anything ends its runtime first, and needs as long for it.
+        // On request, a holder that still works ends its runtime first, and needs as long for it.
         if !holder.end(settings.stop_term, settings.stop_kill).await {
             tracing::error!(pid = holder.pid(), "a holder that does not respond was killed but is still running");
         }
     }
 }
 
-/// Waits until the connection is made, or cannot be. Cancellation safe; waits for ever where none is lost.
+/// Waits until the connection is made, or cannot be. Cancellation safe; never returns if none is lost.
 pub(super) async fn done(rejoin: &mut Option<Rejoin>) -> Rejoined {
     match rejoin {
         Some(rejoin) => match (&mut rejoin.task).await {

@@ -13,14 +13,14 @@ use plexus_sessions::{OrphanState, OrphanedRuntime};
 /// The remains of an earlier gateway in the folder of holders.
 pub(super) enum HolderRemains {
     Survivor(Box<(RuntimeSpec, SurvivingProcess)>),
-    /// A holder that has not answered yet.
+    /// A holder that has not responded yet.
     Late(PathBuf),
-    /// One that cannot be spoken with.
+    /// A holder that cannot be used.
     Unusable,
 }
 
 impl Runtimes {
-    /// Looks for what earlier gateways left, at all of it at once.
+    /// Finds the processes that earlier gateways left, all at once.
     pub(super) async fn scan(&self) -> Vec<OrphanedRuntime> {
         let looks =
             HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(place, (name, path))| {
@@ -41,8 +41,8 @@ impl Runtimes {
                             continue;
                         }
                         None if welcome.blobs.iter().all(|(_, blob)| blob.is_empty()) => {
-                            // Its gateway died before it had said anything to it, or was to be outlived by nothing and its
-                            // holder has not noticed yet: without a state nobody can go on with it.
+                            // Its gateway died before it had sent it anything, or the runtime must not outlive the gateway and its holder
+                            // has not detected the end yet: without a state no gateway can take it over.
                             tracing::warn!(path = %path.display(), "a runtime that no gateway can take over is \
                                 stopped");
                             self.end(holder);
@@ -60,7 +60,7 @@ impl Runtimes {
             };
             let id = match &remains {
                 HolderRemains::Survivor(survivor) => survivor.0.id.clone(),
-                // Only holders of ours write names there.
+                // Only holders of the gateway write names there.
                 HolderRemains::Late(_) | HolderRemains::Unusable => RuntimeId::trusted(name.as_str()),
             };
             self.left_ones().insert(place, remains);
@@ -82,14 +82,14 @@ impl Runtimes {
         (known, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
     }
 
-    /// Ends a runtime that nobody can go on with.
+    /// Ends a runtime that no gateway can take over.
     pub(super) fn end(&self, holder: HolderClient) {
         let settings = Arc::clone(&self.settings);
         tokio::spawn(async move { end(holder, &settings).await });
     }
 }
 
-/// Ends a runtime: by its holder, or, if that does not do it, by its number and start.
+/// Ends a runtime: by its holder, or, if that fails, by its process id and start time.
 async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
     holder.stop(settings.stop_stdin, settings.stop_term);
     let over = async {
@@ -108,7 +108,7 @@ async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
     }
 }
 
-/// Ends whatever the holder at `path` holds: by asking it, or else by force.
+/// Ends the runtime of the holder at `path`: by a request, or else by force.
 pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
     match HolderClient::find_within(path, settings.answer_soon).await {
         Ok((holder, _)) => {

@@ -1,5 +1,5 @@
-//! Runtimes: starts agent programs, connects to endpoints, carries events from them to sessions and orders from sessions to
-//! them, and ends every program that nobody uses any more.
+//! Runtimes: starts agent programs, connects to endpoints, carries events from them to sessions and orders from sessions to them, and
+//! ends every program that is no longer in use.
 //!
 //! Each runtime has a task of its own, the `driver`, which lives as long as the runtime may be started again.
 
@@ -62,76 +62,77 @@ use plexus_sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, Reatta
 pub use presets::{Preset, PresetError, preset, presets};
 pub use process::program_of;
 
-/// Longest line of a runtime that is passed on, in bytes; of a longer one the first MiB is kept and the rest counted.
+/// Maximum length of a line of a runtime that is passed on whole, in bytes; of a longer one the first MiB is retained and the rest
+/// counted.
 const LINE_MAX: usize = 64 * 1024 * 1024;
 
-/// Most output that a holder keeps for a gateway that does not take it, beside the longest line, in bytes (16 MiB). With more the
-/// runtime waits.
+/// Maximum size of the output that a holder retains for a gateway that does not read it, beside the longest line, in bytes (16 MiB). With
+/// more the runtime waits.
 const SPOOL_MORE: usize = 16 * 1024 * 1024;
 
-/// Most input that may wait in a holder for a runtime's stdin, in bytes (and one frame); with more, orders wait.
+/// Maximum size of the input that may wait in a holder for a runtime's stdin, in bytes (and one frame); with more, orders wait.
 const WRITE_MAX: usize = 8 * 1024 * 1024;
 
-/// Time that a runtime has to end by itself after its stdin was closed; then it gets SIGTERM.
+/// Time for a runtime to end by itself after its stdin was closed; then it gets SIGTERM.
 const STOP_STDIN: Duration = Duration::from_secs(2);
 
-/// Time that its holder has after SIGTERM, before holder and group are killed. The holder gives the family one second,
-/// then kills it and waits up to five for the kernel; killed earlier, it could leave somebody behind.
+/// Time for its holder after SIGTERM, before holder and group are killed. The holder gives the family one second, then kills it and waits
+/// up to five for the kernel; if the holder were killed earlier, a process could remain.
 const STOP_TERM: Duration = Duration::from_secs(7);
 
-/// Time that a killed process may take to vanish; one that the kernel does not let go is then given up, and said to be.
+/// Maximum time for a killed process to end; then the gateway stops waiting for it, and reports that.
 const STOP_KILL: Duration = Duration::from_secs(5);
 
-/// Time that is waited for the rest of the output when the process is gone, for the process when its output is, and for
-/// either when it takes no input any more. Then somebody else holds the pipe, or it hangs: it is not waited for.
+/// Maximum wait for the rest of the output after the process has ended, for the process after its output has ended, and for either when
+/// it accepts no more input. After it, another process holds the pipe, or the process hangs.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Time that an event stream may be silent whose server lives: OpenCode sends a heartbeat every 10 seconds.
+/// Maximum time that an event stream may be silent while its server is alive: OpenCode sends a heartbeat every 10 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// Time that a gateway that starts waits for the holders that it finds, all at once. They take milliseconds.
+/// Maximum time that a starting gateway waits for the holders that it finds, all at once. They take milliseconds.
 const ANSWER_SOON: Duration = Duration::from_secs(3);
 
-/// Time that a runtime may take none of its input while more waits for it than should ([`WRITE_MAX`]). Then it is stuck,
-/// and stopped. Time without progress is what counts: however much waits, a runtime that reads is left alone.
+/// Maximum time that a runtime may read none of its input while more than [`WRITE_MAX`] waits for it. Then it counts as stuck, and is
+/// stopped. Only time without progress counts: a runtime that reads is not stopped, regardless of the waiting input.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// Time that a handshake may take: agents need ten seconds on a busy machine, and more when they fetch something first.
-/// A runtime that takes longer is stopped.
+/// Maximum time for a handshake: agents need ten seconds on a busy machine, and more when they download something first. A runtime that
+/// takes longer is stopped.
 const HANDSHAKE: Duration = Duration::from_secs(120);
 
-/// The pause before the first restart; it doubles with each early death …
+/// Pause before the first restart; it doubles with each early exit.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 
-/// … up to this.
+/// Maximum pause before a restart.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A runtime that was ready for this long was healthy: its next death is the first.
+/// Time after which a ready runtime counts as healthy: its next exit is the first early one.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// After this many early deaths in a row it is not started again.
+/// Maximum number of consecutive early exits; then the runtime is not started again.
 const GIVE_UP: u32 = 5;
 
-/// Time that an endpoint may take to take a connection …
+/// Maximum time for an endpoint to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// … and then to answer for the first time. One that is starting takes connections and answers none; it is tried again.
+/// Maximum time for an endpoint's first response on it. A starting endpoint accepts connections and does not respond; it is tried again.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Time that the reply to one HTTP request may take; the dialect then hears that there was none. Work is not waited for in
-/// a reply: dialects ask for it and hear of it in events.
+/// Maximum time for the reply to one HTTP request; after it the dialect gets a failure. Replies do not wait for work: dialects request it
+/// and get its results in events.
 const FETCH: Duration = Duration::from_secs(120);
 
-/// Time that an endpoint may say nothing of a reply that changes nothing there: behind it others wait.
+/// Maximum time without progress of a reply that changes nothing at the endpoint: others wait behind it.
 const READ: Duration = Duration::from_secs(20);
 
-/// Time that what was decided may take to leave when an endpoint is left.
+/// Maximum time for sending decisions when an endpoint is left.
 const DECIDED: Duration = Duration::from_secs(5);
 
 /// The variable that names the folder of recordings.
 const RECORD: &str = "PLEXUS_RECORD";
 
-/// The settings of all runtimes: paths, limits and timeouts. The defaults are for use, the fields for tests.
+/// The settings of all runtimes: paths, limits and timeouts. The defaults are for production, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct RuntimeSettings {
     /// The `plexus` program: every runtime is started as `plexus hold --socket PATH -- PROGRAM ARGS`.
@@ -140,63 +141,63 @@ pub struct RuntimeSettings {
     pub holders: PathBuf,
     /// The gateway's own folder: nothing in it is read, written or worked in for an agent.
     pub private: Option<PathBuf>,
-    /// The environment that runtimes get their allowed variables from.
+    /// The environment from which runtimes get their allowed variables.
     pub env: Arc<BTreeMap<OsString, OsString>>,
-    /// Longest line passed on, in bytes. 64 MiB.
+    /// Maximum length of a line that is passed on, in bytes. 64 MiB.
     pub line_max: usize,
-    /// The most output that a holder keeps beside the longest line, in bytes. 16 MiB.
+    /// Maximum size of the output that a holder retains beside the longest line, in bytes. 16 MiB.
     pub spool_more: usize,
-    /// The most input that may wait for a runtime's stdin, in bytes. 8 MiB.
+    /// Maximum size of the input that may wait for a runtime's stdin, in bytes. 8 MiB.
     pub write_max: usize,
-    /// From the end of stdin to SIGTERM. 2 s.
+    /// Time from the end of stdin to SIGTERM. 2 s.
     pub stop_stdin: Duration,
-    /// From SIGTERM to SIGKILL. 7 s.
+    /// Time from SIGTERM to SIGKILL. 7 s.
     pub stop_term: Duration,
-    /// From SIGKILL to giving up on the process. 5 s.
+    /// Time from SIGKILL until the gateway stops waiting for the process. 5 s.
     pub stop_kill: Duration,
-    /// For the rest of the output, or the end of a process that shut its pipes. 1 s.
+    /// Maximum time for the rest of the output, or the end of a process that closed its pipes. 1 s.
     pub linger: Duration,
-    /// For a holder to answer when a gateway starts; one that takes longer is waited for while everything else goes on. 3 s.
+    /// Maximum time for a holder to respond when a gateway starts; a slower one is awaited while everything else continues. 3 s.
     pub answer_soon: Duration,
-    /// For a runtime to take some of its input, while too much waits. 60 s.
+    /// Maximum time for a runtime to read some of its input, while too much waits. 60 s.
     pub stuck: Duration,
-    /// For the handshake. 120 s.
+    /// Maximum time for the handshake. 120 s.
     pub handshake: Duration,
-    /// The first pause before a restart. 0.5 s.
+    /// Pause before the first restart. 0.5 s.
     pub pause_min: Duration,
-    /// The longest. 30 s.
+    /// Maximum pause before a restart. 30 s.
     pub pause_max: Duration,
-    /// Time that a runtime must have been ready for its death not to count as early. 60 s.
+    /// Minimum time that a runtime must have been ready for its exit not to count as early. 60 s.
     pub healthy: Duration,
-    /// Early deaths in a row before it is left dead. 5.
+    /// Maximum number of consecutive early exits. 5.
     pub give_up: u32,
-    /// For an endpoint to take a connection. 5 s.
+    /// Maximum time for an endpoint to accept a connection. 5 s.
     pub connect: Duration,
-    /// For an endpoint's first answer on it. 10 s.
+    /// Maximum time for an endpoint's first response on it. 10 s.
     pub answer: Duration,
-    /// For the reply to one HTTP request. 120 s.
+    /// Maximum time for the reply to one HTTP request. 120 s.
     pub fetch: Duration,
-    /// For the next piece of a reply to a `GET`. 20 s.
+    /// Maximum time for the next piece of a reply to a `GET`. 20 s.
     pub read: Duration,
-    /// Time that an endpoint may say nothing before it is asked whether it lives, and how long it may take to answer. 5 s each.
+    /// Time of silence after which an endpoint is probed, and maximum time for its response. 5 s each.
     pub patience: Patience,
-    /// Time that an endpoint's event stream may be silent where the endpoint itself lives: that sends something every ten
-    /// seconds, so the stream is cut. 45 s.
+    /// Maximum time that an endpoint's event stream may be silent while the endpoint itself is alive: it sends something every ten
+    /// seconds, so the stream is broken. 45 s.
     pub silence: Duration,
-    /// For answers and cancels to leave when an endpoint is left. 5 s.
+    /// Maximum time for sending answers and cancels when an endpoint is left. 5 s.
     pub decided: Duration,
-    /// The folder of recordings, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
+    /// The folder of recordings, if the messages of runtimes are recorded. `PLEXUS_RECORD` of this process.
     pub record: Option<PathBuf>,
-    /// The account of the bytes that agents make the gateway hold.
+    /// The accounts of the memory that the gateway holds for agents.
     pub ledger: plexus_ledger::Ledger,
-    /// The way of runtimes to the clients that perform tool calls for agents.
+    /// The channel from runtimes to the clients that perform tool calls for agents.
     pub clients: ClientRouter,
-    /// The helpers of agents' own terminals.
+    /// The helpers in agents' own terminals.
     pub links: link::LinkHub,
 }
 
 impl RuntimeSettings {
-    /// The settings for use, with this process's environment.
+    /// Returns the settings for production, with this process's environment.
     pub fn new(hold_exe: PathBuf, holders: PathBuf) -> Self {
         Self {
             hold_exe,
@@ -231,13 +232,13 @@ impl RuntimeSettings {
         }
     }
 
-    /// The longest that a stop can take.
+    /// Returns the maximum time of a stop.
     fn stop(&self) -> Duration {
         self.stop_stdin + self.stop_term + self.stop_kill + 2 * self.linger
     }
 }
 
-/// Every driver there is.
+/// All drivers.
 pub struct Runtimes {
     settings: Arc<RuntimeSettings>,
     drivers: Mutex<Drivers>,
@@ -258,19 +259,19 @@ struct RunningDriver {
 }
 
 impl Runtimes {
-    /// No runtime runs yet.
+    /// Makes a value without runtimes.
     pub fn new(settings: RuntimeSettings) -> Self {
         Self::speaking(settings, dialects::find)
     }
 
-    /// As [`new`](Self::new), with other dialects than the usual ones.
+    /// Like [`new`](Self::new), with other dialects than the usual ones.
     pub fn speaking(settings: RuntimeSettings, make: fn(&str) -> Option<MakeDialect>) -> Self {
         Self { settings: Arc::new(settings), drivers: Mutex::default(), left: Mutex::default(), make }
     }
 
-    /// Leaves every runtime that outlives the gateway to the next one, stops the others as [`RuntimeLink::stop`] says, all at
-    /// once, and waits until that is done; starts none any more. It takes no longer than a stop can take (15 s); what is
-    /// left even then, its holder ends when the gateway ends. Not cancellation safe: call it once, to its end.
+    /// Leaves every runtime that outlives the gateway to the next one, stops the others like [`RuntimeLink::stop`], all at once, and
+    /// waits for that; starts no more runtimes. It takes no longer than a stop can take (15 s); the holders of remaining processes end
+    /// them when the gateway ends. Not cancellation safe: call it once, to its end.
     pub async fn shutdown(&self) {
         let running = {
             let mut drivers = self.drivers();
@@ -295,7 +296,7 @@ impl Runtimes {
         self.left.lock()
     }
 
-    /// Starts a driver by `drive`, which is given what tells it that the gateway stops, or names something that does.
+    /// Starts a driver by `drive`, which gets the signal that the gateway stops, or a value with it.
     fn start(
         &self,
         info: RuntimeInfo,
@@ -313,11 +314,10 @@ impl Runtimes {
     }
 }
 
-/// Stops a runtime that a gateway left, while none runs: `None` if there is none of this name in the folder. Blocks until
-/// it has ended.
+/// Stops a runtime that a gateway left, while no gateway runs: `None` if the folder has none of this name. Blocks until it has ended.
 ///
 /// # Errors
-/// In words: it does not answer, or does not end.
+/// A text for users: the runtime does not respond, or does not end.
 pub fn stop_left(holders: &Path, runtime: &str) -> Option<Result<(), String>> {
     let mut outcome = None;
     for found in
@@ -341,7 +341,8 @@ impl Launcher for Runtimes {
         self.settings.private.clone()
     }
 
-    /// Must be called within a tokio runtime. Nothing is waited for: a program that is missing shows in [`RuntimeLink::info`].
+    /// Launches a runtime. Must be called within a tokio runtime. Returns without waiting: [`RuntimeLink::info`] reports a missing
+    /// program.
     fn launch(&self, mut spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         check(&spec)?;
         let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
@@ -349,7 +350,7 @@ impl Launcher for Runtimes {
         spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("cwd {}: {error}", spec.cwd.display()))?;
         let (info, settings) = (info(&spec, 1)?, Arc::clone(&self.settings));
         self.start(info, |end, leave| match attached {
-            // Left is let go: an endpoint has its own life.
+            // Leaving an endpoint only disconnects from it: it continues by itself.
             Some((reach, dialect)) => {
                 let span = spans::runtime(&spec.id);
                 let drive = endpoint_transport::drive(spec, reach, dialect, end, settings, Arc::clone(&leave));
@@ -431,7 +432,7 @@ impl Launcher for Runtimes {
 
     fn clear<'a>(&'a self, id: &'a RuntimeId) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
-            // What was found at the start and left alone is let go of: its holder takes the next who comes.
+            // Holders that were found at the start and left alone are released: they accept the next connection.
             for (name, path) in HolderClient::all(&self.settings.holders).await {
                 if name == id.as_str() && path.extension().is_some_and(|end| end == "sock") {
                     clear(&path, &self.settings).await;
@@ -441,7 +442,7 @@ impl Launcher for Runtimes {
     }
 }
 
-/// Refuses a spec that cannot work, without trying it.
+/// Checks a spec, without starting it.
 fn check(spec: &RuntimeSpec) -> Result<(), String> {
     match &spec.connect {
         Connect::Command(argv) if argv.first().is_some_and(|program| !program.is_empty()) => {}
@@ -468,7 +469,7 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
 /// The address of an endpoint, and the state of its dialect.
 type EndpointDriver = (EndpointTarget, Box<dyn Dialect>);
 
-/// The endpoint of a spec, if it can be reached at all; `None` for a program.
+/// Returns the endpoint of a spec, if it can be reached at all; `None` for a program.
 fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> Result<Option<EndpointDriver>, String> {
     let dialect = make(spec);
     let name = &spec.dialect;
@@ -491,7 +492,7 @@ fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> R
     Ok(Some((EndpointTarget::new(&spec.id, at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
 }
 
-/// Returns the beginning of an address of the first of these ways.
+/// Returns the beginning of an address with the first of these schemes.
 fn prefix(ways: &[&str]) -> String {
     match ways.first() {
         Some(&"command") => "the pipes of a program (command = [PROGRAM, ARGS..])".into(),

@@ -1,18 +1,19 @@
-//! Cuts a runtime's stdout into lines, without copying them and without trusting their length.
+//! Cuts a runtime's stdout into lines, without copying them and without trust in their length.
 
 use bytes::{Bytes, BytesMut};
 
-/// Room for one read, in bytes. Lines of one read share its memory.
+/// Capacity for one read, in bytes. Lines of one read share its memory.
 pub(super) const READ: usize = 64 * 1024;
 
-/// A read with less room than this gets fresh memory: a read of few bytes costs as much as one of many.
+/// Minimum free capacity of a buffer for a read, in bytes: with less it gets fresh memory, because a read of few bytes costs as much as
+/// one of many.
 const ROOM: usize = 4 * 1024;
 
-/// A line that has become longer than this, in bytes, gets all the memory that it may come to need at once. Growing by steps
-/// copies what came, and both copies are held meanwhile; memory that nothing is written to costs nothing.
+/// Length from which on a line gets all the memory that it may need at once, in bytes. Growing by steps copies the received part, and
+/// both copies are held meanwhile; unwritten memory costs nothing.
 const LONG: usize = 1024 * 1024;
 
-/// Bytes of a line over the limit that are kept; the rest is dropped and counted.
+/// Number of retained bytes of a line over the limit; the rest is dropped and counted.
 pub(super) const LINE_KEPT: usize = 1024 * 1024;
 
 /// A piece that was cut off the stream.
@@ -20,11 +21,11 @@ pub(super) const LINE_KEPT: usize = 1024 * 1024;
 pub(super) enum CutLine {
     /// A line, without its end.
     Whole(Bytes),
-    /// A line over the limit: its beginning, and how many bytes of it were dropped.
+    /// A line over the limit: its beginning, and the number of dropped bytes.
     Cut {
         /// The beginning.
         head: Bytes,
-        /// Bytes dropped.
+        /// Number of dropped bytes.
         dropped: u64,
     },
     /// The bytes before the end of the stream, without an end of line.
@@ -34,13 +35,13 @@ pub(super) enum CutLine {
 /// The state between two reads. Holds at most the limit and one read.
 pub(super) struct LineReader {
     buf: BytesMut,
-    /// The length of the part of `buf` that holds no newline.
+    /// Length of the part of `buf` without a newline.
     scanned: usize,
-    /// Longest line that is passed on whole, in bytes.
+    /// Maximum length of a line that is passed on whole, in bytes.
     max: usize,
     /// The line that is being skipped.
     over: Option<SkippedLine>,
-    /// Bytes of the stream that are in no line to come.
+    /// Number of bytes of the stream that are in no later line.
     offset: u64,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct LineReader {
 pub(super) struct SkippedLine {
     /// The beginning.
     pub(super) head: Bytes,
-    /// Bytes dropped so far.
+    /// Number of bytes dropped so far.
     pub(super) dropped: u64,
 }
 
@@ -58,22 +59,23 @@ impl LineReader {
         Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None, offset: 0 }
     }
 
-    /// A state in the middle of a stream: at this offset, and maybe in a line that is being skipped.
+    /// Makes a reader in the middle of a stream: at this offset, and possibly in a line that is being skipped.
     pub(super) fn at(max: usize, offset: u64, over: Option<SkippedLine>) -> Self {
         Self { over, offset, ..Self::new(max) }
     }
 
-    /// Returns the offset up to which the stream was processed: a reader that starts [`at`](Self::at) there continues as this one.
+    /// Returns the offset up to which the stream was processed: a reader that starts [`at`](Self::at) this offset continues like this
+    /// one.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that are held: of a line whose end has not come.
+    /// Returns the number of bytes held of an incomplete line.
     pub(super) fn held(&self) -> usize {
         self.buf.len()
     }
 
-    /// The line that is being skipped.
+    /// Returns the line that is being skipped.
     pub(super) fn over(&self) -> Option<&SkippedLine> {
         self.over.as_ref()
     }
@@ -87,7 +89,7 @@ impl LineReader {
         &mut self.buf
     }
 
-    /// The next line of what was read, if its end was. Empty lines say nothing and are passed over.
+    /// Returns the next complete line of the read bytes. Empty lines are skipped.
     pub(super) fn next(&mut self) -> Option<CutLine> {
         loop {
             let found = memchr::memchr(b'\n', &self.buf[self.scanned..]);
@@ -99,7 +101,7 @@ impl LineReader {
             self.scanned = 0;
             self.offset += line.len() as u64;
             if line.len() > LONG && self.buf.len() <= READ {
-                // Its memory goes when it does, not with the lines after it.
+                // The line's memory is freed with the line, not with the lines after it.
                 self.buf = BytesMut::from(&self.buf[..]);
             }
             line.truncate(line.len() - 1);
@@ -129,7 +131,7 @@ impl LineReader {
         }
     }
 
-    /// Lets go of a line that has grown over the limit.
+    /// Drops a line that has grown over the limit.
     fn keep_small(&mut self) {
         self.scanned = self.buf.len();
         if let Some(over) = &mut self.over {
@@ -146,7 +148,7 @@ impl LineReader {
     }
 }
 
-/// The beginning is copied, so that it does not keep the whole line's memory.
+/// Cuts a line. The beginning is copied, so that it does not hold the whole line's memory.
 fn cut(line: &[u8], max: usize) -> SkippedLine {
     let kept = &line[..line.len().min(LINE_KEPT).min(max)];
     SkippedLine { head: Bytes::copy_from_slice(kept), dropped: (line.len() - kept.len()) as u64 }

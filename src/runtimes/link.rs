@@ -1,9 +1,9 @@
-//! The link socket: where the helpers that agents start in their own terminals (`plexus hook`) talk to the gateway.
+//! The link socket, over which helpers that agents start in their own terminals (`plexus hook`) communicate with the gateway.
 //!
-//! The socket is in the state folder, for the user alone (0600), and each peer's user is checked. Helpers carry no token and decide
-//! nothing: what they say becomes events and questions of a session, and a helper that waits does what a person decided. Nothing here may
-//! hold up a terminal: helpers do not wait for the gateway, except those that wait for people. A helper inside the agent's own process
-//! stays connected (a tunnel): it reports events, and is asked to make requests there.
+//! The socket is in the state folder, for the user alone (0600), and each peer's user is checked. Helpers have no token and decide
+//! nothing: their messages become events and questions of a session, and a waiting helper carries out a user's decision. The socket must
+//! not delay a terminal: helpers do not wait for the gateway, except those that wait for users. A helper inside the agent's own process
+//! stays connected (a tunnel): it reports events, and makes requests there for the gateway.
 //!
 //! To its driver an agent's helpers are an endpoint (`link:claude`): frames, and requests for transcripts and processes, as
 //! [`plexus_dialects::link`] describes.
@@ -38,34 +38,34 @@ use plexus_protocol::TerminalId;
 /// The name of the socket in the state folder.
 pub const LINK_SOCKET: &str = "link.sock";
 
-/// Helpers that are connected at a time; a further one is hung up on, and the terminal's own dialog remains.
+/// Maximum number of connected helpers; a further one is disconnected, and the terminal's own dialog remains.
 const HELPERS_MAX: usize = 1024;
-/// Messages of an agent's helpers that wait for its driver; of further ones only those are kept whose helper waits. A tunnel is not read
-/// until there is room.
+/// Maximum number of messages of an agent's helpers that wait for its driver; of further ones only those are retained whose helper waits.
+/// A tunnel is not read until the queue has a place.
 const QUEUE: usize = 1024;
-/// Longest message, in bytes: the input of a tool, and some. A helper with a longer one is hung up on.
+/// Maximum length of a message, in bytes: the input of a tool, and some more. A helper with a longer one is disconnected.
 pub const MESSAGE_MAX: usize = 32 << 20;
-/// Bytes of messages that wait for their driver; the next helper waits for room.
+/// Maximum size of messages that wait for their driver, in bytes; the next helper waits.
 const WAITING_MAX: usize = 64 << 20;
-/// Requests that wait until a tunnel reads them; with one more it is hung up on, and connects again.
+/// Maximum number of requests that wait until a tunnel reads them; with one more the tunnel is disconnected, and reconnects.
 const ASKED_MAX: usize = 256;
-/// Time that a helper may take to say what it has to say, or to read what it is sent …
+/// Maximum time for a helper to send its message, or to read the response.
 const SAY: Duration = Duration::from_secs(10);
-/// … and for how long the next one is kept waiting for that, so that helpers are heard in order.
+/// Maximum time that the next helper waits for that, so that helpers are handled in order.
 const IN_ORDER: Duration = Duration::from_millis(20);
-/// Time between two checks that terminals live.
+/// Time between two checks that terminals are alive.
 const WATCH: Duration = Duration::from_millis(500);
-/// Most of a transcript that is read at a time, in bytes.
+/// Maximum size of the part of a transcript that is read at a time, in bytes.
 const PART_MAX: u64 = 64 << 20;
 
-/// Starts the runtime of an agent that is heard for the first time.
+/// Starts the runtime of an agent at its first message.
 pub type LaunchLinked = Box<dyn Fn(&'static TerminalDialect) + Send + Sync>;
 
-/// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) says: the body of the request, and that of the
-/// reply. Blocks, for some seconds at most.
+/// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) describes. The argument and the result are the
+/// bodies of the request and of the reply. Blocks, for some seconds at most.
 pub type TypeInTerminal = Box<dyn Fn(&TerminalId, &[u8]) -> Result<Vec<u8>, String> + Send + Sync>;
 
-/// All helpers of all agents. Clones are the same.
+/// All helpers of all agents. Clones share them.
 #[derive(Clone, Default)]
 pub struct LinkHub(Arc<Hub>);
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for LinkHub {
 
 struct Hub {
     agents: HashMap<&'static str, AgentQueue>,
-    /// The helpers that wait for an exit, by connection. Without its entry a tunnel is hung up on.
+    /// The helpers that wait for an exit, by connection. A tunnel without an entry is disconnected.
     waiting: Mutex<HashMap<u64, oneshot::Sender<HelperExit>>>,
     /// The tunnels, by connection.
     tunnels: Mutex<HashMap<u64, Arc<Tunnel>>>,
@@ -86,7 +86,7 @@ struct Hub {
     connections: AtomicU64,
     helpers: Arc<Semaphore>,
     room: Arc<Semaphore>,
-    /// Types in shared terminals, if there are any.
+    /// The function that types in shared terminals, if there are any.
     terminals: Option<TypeInTerminal>,
 }
 
@@ -97,7 +97,7 @@ struct AgentQueue {
     launched: std::sync::atomic::AtomicBool,
 }
 
-/// A message for a driver, with the room that it takes.
+/// A message for a driver, with the permit for its size.
 struct Message {
     content: Content,
     _room: Option<OwnedSemaphorePermit>,
@@ -105,8 +105,7 @@ struct Message {
 
 enum Content {
     Frame(Bytes),
-    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events: after those that it followed, and before the
-    /// others.
+    /// The reply to a request by a tunnel. It is ordered among the tunnel's events: after those that preceded it, and before the others.
     Reply(AwaitedReply, Result<HttpReply, String>),
 }
 
@@ -114,13 +113,13 @@ type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyPlace)>;
 
 /// A helper that stays connected.
 struct Tunnel {
-    /// The requests that it is asked to make.
+    /// The queue of requests to the helper.
     asked: mpsc::Sender<Bytes>,
     replies: Mutex<HashMap<u64, AwaitedReply>>,
     requests: AtomicU64,
 }
 
-/// A request by a tunnel. Dropped, its reply is no longer waited for.
+/// A request by a tunnel. When dropped, its reply is no longer awaited.
 struct TunnelCall<'a>(&'a Tunnel, u64);
 
 impl Drop for TunnelCall<'_> {
@@ -149,10 +148,10 @@ impl Default for Hub {
     }
 }
 
-/// Makes the link socket in the state folder. The folder's lock is held: whatever is there is of a gateway that has ended.
+/// Makes the link socket in the state folder. The folder's lock is held: an existing socket belongs to a gateway that has ended.
 ///
 /// # Errors
-/// The socket cannot be made, or something else is in its place.
+/// The socket cannot be made, or its path is in use by something else.
 pub fn bind(home: &Path) -> io::Result<UnixListener> {
     let path = home.join(LINK_SOCKET);
     match std::fs::symlink_metadata(&path) {
@@ -166,19 +165,19 @@ pub fn bind(home: &Path) -> io::Result<UnixListener> {
 }
 
 impl LinkHub {
-    /// A hub that types in shared terminals.
+    /// Makes a hub that types in shared terminals.
     pub fn new(terminals: TypeInTerminal) -> Self {
         Self(Arc::new(Hub { terminals: Some(terminals), ..Hub::default() }))
     }
 
-    /// Hears helpers for as long as it is polled. `launch` is called once for each agent that is heard.
+    /// Serves helpers for as long as it is polled. `launch` is called once for each agent with a helper.
     pub async fn serve(self, listener: UnixListener, launch: LaunchLinked) {
         let launch: Arc<LaunchLinked> = Arc::new(launch);
         let watching = self.clone().watch();
         let hearing = async {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
-                    // Out of descriptors, most likely: others may be given back.
+                    // The file descriptors are probably exhausted: others may be closed.
                     tokio::time::sleep(IN_ORDER).await;
                     continue;
                 };
@@ -196,7 +195,7 @@ impl LinkHub {
         tokio::join!(watching, hearing);
     }
 
-    /// Takes what a helper says. One that stays is heard, or waits, in a task of its own.
+    /// Reads the message of a helper. One that stays connected is served, or waits, in a task of its own.
     async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked, permit: OwnedSemaphorePermit) {
         let (mut lines, started) = (LineReader::new(&self.0.room), tokio::time::Instant::now());
         let Ok(Some((hello, _))) = timeout(SAY, lines.next(&mut stream)).await else { return };
@@ -232,7 +231,7 @@ impl LinkHub {
         let sent = queue.send.try_send(message).is_ok();
         let hub = self.clone();
         tokio::spawn(async move {
-            // Where nobody takes what helpers say, the terminal goes on alone.
+            // If no driver accepts the message, the terminal continues alone.
             let decided = if sent { Some(decided) } else { None };
             if hub.wait(stream, connection, decided).await.is_none() {
                 let closed = LinkFrame { connection, started, message: None, ended: None };
@@ -242,7 +241,7 @@ impl LinkHub {
         });
     }
 
-    /// Waits until it is said how a helper ends, and tells it; `None` if the helper is gone before.
+    /// Waits for the decision how a helper ends, and sends it; `None` if the helper disconnects before.
     async fn wait(
         &self,
         mut stream: UnixStream,
@@ -268,7 +267,7 @@ impl LinkHub {
         Some(())
     }
 
-    /// Has a driver hear of something that no helper says.
+    /// Sends a driver a message that does not come from a helper.
     async fn tell(&self, agent: &str, frame: &LinkFrame<'_>) {
         let Some(queue) = self.0.agents.get(agent) else { return };
         let frame = serde_json::to_vec(frame).unwrap_or_default();
@@ -277,7 +276,7 @@ impl LinkHub {
 
     // === tunnels ===
 
-    /// A helper that stays connected, from its first message to its end.
+    /// Serves a helper that stays connected, from its first message to its end.
     async fn tunnel(
         &self,
         mut stream: UnixStream,
@@ -307,7 +306,7 @@ impl LinkHub {
                 }
             }
         };
-        // Beside each other: a tunnel is heard while it does not read, and asked while nobody takes what it says.
+        // Concurrently: a tunnel's messages are read while it does not read, and requests are sent while no driver accepts its messages.
         tokio::select! {
             _ = decided => {}
             () = hearing => {}
@@ -315,12 +314,12 @@ impl LinkHub {
         }
         self.0.waiting.lock().remove(&connection);
         self.0.tunnels.lock().remove(&connection);
-        // Those who wait for a reply are told that none comes.
+        // The waiting callers learn that there is no reply.
         tunnel.replies.lock().clear();
         self.tell(agent.name, &LinkFrame { connection, started, message: None, ended: None }).await;
     }
 
-    /// Takes a line of a tunnel; `None` if it is none. Waits until there is room.
+    /// Handles a line of a tunnel; `None` if the line is invalid. Waits until the queue has a place.
     async fn tunnel_said(
         &self,
         tunnel: &Tunnel,
@@ -352,7 +351,7 @@ impl LinkHub {
         queue.send.send(Message { content, _room: Some(room) }).await.ok()
     }
 
-    /// Has a tunnel make a request.
+    /// Makes a request by a tunnel.
     async fn ask_tunnel(
         &self,
         connection: u64,
@@ -379,7 +378,7 @@ impl LinkHub {
 
     // === processes ===
 
-    /// Watches the process of a terminal; when it started, or 0 if it has ended already.
+    /// Watches the process of a terminal; returns its start time, or 0 if it has ended already.
     fn watched(&self, pid: u32, agent: &'static str) -> u64 {
         let mut processes = self.0.processes.lock();
         if let Some((process, _)) = processes.get(&pid).filter(|(process, _)| process.seems_alive()) {
@@ -390,7 +389,7 @@ impl LinkHub {
         process.start()
     }
 
-    /// Tells drivers of terminals that have ended.
+    /// Notifies drivers of terminals that have ended.
     async fn watch(self) {
         loop {
             tokio::time::sleep(WATCH).await;
@@ -410,14 +409,14 @@ impl LinkHub {
 
     // === the endpoint ===
 
-    /// Takes the messages of an agent's helpers from now on. Waits until its last driver has ended. Cancellation safe.
+    /// Receives the messages of an agent's helpers from now on. Waits until its last driver has ended. Cancellation safe.
     pub(super) async fn connect(&self, agent: &'static TerminalDialect) -> LinkConnection {
         let Some(queue) = self.0.agents.get(agent.name) else { return std::future::pending().await };
         queue.launched.store(true, Ordering::Relaxed);
         LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await, reply: None }
     }
 
-    /// Has keys typed in a shared terminal.
+    /// Types keys in a shared terminal.
     async fn type_keys(&self, terminal: TerminalId, fetch: &HttpRequest) -> Result<Vec<u8>, String> {
         let (hub, body) = (self.clone(), fetch.body.clone().unwrap_or_default());
         let typed = tokio::task::spawn_blocking(move || {
@@ -427,10 +426,10 @@ impl LinkHub {
         typed.await.map_err(|error| error.to_string())?
     }
 
-    /// Answers a request of a dialect; a tunnel's reply is waited for no longer than `within`.
+    /// Responds to a request of a dialect; waits no longer than `within` for a tunnel's reply.
     ///
     /// # Errors
-    /// In words: it is no request, the transcript cannot be read, or the tunnel has no reply.
+    /// A text for users: the request is invalid, the transcript cannot be read, or the tunnel has no reply.
     pub(super) async fn fetch(
         &self,
         agent: &'static TerminalDialect,
@@ -470,13 +469,13 @@ impl LinkHub {
     }
 }
 
-/// The lines of a helper. What is held of one that is not whole takes room, too.
+/// Reads the lines of a helper. The held part of an incomplete line counts towards the limit, too.
 struct LineReader {
     buffer: BytesMut,
-    /// The length of the part of the buffer that has no line feed.
+    /// Length of the part of the buffer without a line feed.
     looked: usize,
     room: Arc<Semaphore>,
-    /// The room that the buffer takes.
+    /// The permit for the size of the buffer.
     taken: Option<OwnedSemaphorePermit>,
 }
 
@@ -485,8 +484,8 @@ impl LineReader {
         Self { buffer: BytesMut::new(), looked: 0, room: Arc::clone(room), taken: None }
     }
 
-    /// The next line, with the room that it takes; `None` if the helper hangs up before its end, stops within it for [`SAY`], or says more
-    /// than [`MESSAGE_MAX`]. Cancellation safe.
+    /// Returns the next line, with the permit for its size; `None` if the helper disconnects before its end, pauses within it for
+    /// [`SAY`], or sends more than [`MESSAGE_MAX`]. Cancellation safe.
     async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Option<(Bytes, OwnedSemaphorePermit)> {
         loop {
             timeout(SAY, self.take_room()).await.ok()??;
@@ -510,7 +509,7 @@ impl LineReader {
         }
     }
 
-    /// Waits for room for what was read. Cancellation safe.
+    /// Waits for a permit for the read bytes. Cancellation safe.
     async fn take_room(&mut self) -> Option<()> {
         let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.buffer.len().saturating_sub(taken)).ok()?;
@@ -525,7 +524,8 @@ impl LineReader {
     }
 }
 
-/// A part of a transcript: status and body, as [`transcript_path`](plexus_dialects::link::transcript_path) says. Blocks.
+/// Reads a part of a transcript: returns status and body, as [`transcript_path`](plexus_dialects::link::transcript_path) describes.
+/// Blocks.
 fn read_transcript(part: &TranscriptPart) -> io::Result<(u16, Vec<u8>)> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if !part.path.is_absolute() || part.path.extension().is_none_or(|extension| extension != "jsonl") {
@@ -555,7 +555,7 @@ fn read_transcript(part: &TranscriptPart) -> io::Result<(u16, Vec<u8>)> {
 pub(super) struct LinkConnection {
     hub: LinkHub,
     queue: OwnedMutexGuard<mpsc::Receiver<Message>>,
-    /// Ends when the last reply is taken, or nobody waits for it any more.
+    /// Completes when the last reply is handled, or no longer awaited.
     reply: Option<oneshot::Receiver<()>>,
 }
 
@@ -594,7 +594,7 @@ impl LinkConnection {
         events
     }
 
-    /// Has a helper end.
+    /// Ends a helper.
     pub(super) fn send(&self, frame: &[u8]) {
         let Ok(LinkReply { connection, exit }) = serde_json::from_slice(frame) else { return };
         if let Some(waits) = self.hub.0.waiting.lock().remove(&connection) {

@@ -1,39 +1,39 @@
-//! Output of runtimes that the gateway holds is charged to their account before more of it is read: [`AGENT_FOOTPRINT`] bytes
-//! for each, so that there is room for what becomes of it.
+//! Output of runtimes that the gateway holds is charged to their account before more of it is read: [`AGENT_FOOTPRINT`] bytes for each
+//! byte, so that the charge covers the data made from it.
 
 use tokio::sync::oneshot;
 
 use plexus_ledger::{AGENT_FOOTPRINT, Account, Charge, Exempt, Ledger};
 
-/// The charge for one runtime's output: what is here of a message, and what is not stored yet.
+/// The charge for one runtime's output: the received part of a message, and the messages that are not stored yet.
 pub(super) struct RuntimeMeter {
     ledger: Ledger,
     account: Account,
     charge: Charge,
     exemption: Option<Exemption>,
-    /// The most that one read may bring, in bytes: this much is charged ahead.
+    /// Maximum size of one read, in bytes: this much is charged ahead.
     step: usize,
 }
 
-/// The runtime goes on though there is no room, to the end of its message.
+/// The permission to exceed the account, until the end of the current message.
 struct Exemption {
     /// The charge for the message.
     exempt: Exempt,
-    /// `true` if the message is whole and being stored. Nothing more is read without room meanwhile.
+    /// `true` if the message is complete and being stored. Meanwhile nothing is read beyond the account.
     storing: bool,
 }
 
-/// Room that was waited for.
+/// The result of waiting for a charge.
 pub(super) struct MeteredRoom(Charge, Option<Exempt>);
 
 impl RuntimeMeter {
-    /// For the runtime of that name. `step`: what one read may bring, in bytes.
+    /// Makes a meter for the runtime of that name. `step`: maximum size of one read, in bytes.
     pub(super) fn new(ledger: &Ledger, runtime: &str, step: usize) -> Self {
         let account = ledger.runtime(runtime);
         Self { ledger: ledger.clone(), charge: account.nothing(), account, exemption: None, step }
     }
 
-    /// Returns whether more may be read, where `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
+    /// Returns whether more may be read, if `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
     pub(super) fn room(&mut self, unstored: usize, beside: usize) -> bool {
         let held = unstored.saturating_add(beside);
         if let Some(exemption) = &mut self.exemption {
@@ -44,7 +44,7 @@ impl RuntimeMeter {
             }
         }
         let needed = held.saturating_mul(AGENT_FOOTPRINT).saturating_add(self.step);
-        // In steps: most output comes and goes within one.
+        // In steps: most output is charged and released within one.
         let needed = needed.next_multiple_of(self.step);
         let exempt = self.exemption.as_mut().map_or(0, |exemption| {
             if !exemption.storing {
@@ -56,16 +56,16 @@ impl RuntimeMeter {
         needed == self.charge.bytes() || self.charge.resize(needed).is_ok()
     }
 
-    /// Waits for room for one read more. `alone`: no output of the runtime is on its way to sessions, so that none gives
-    /// room back. Then it may be the one runtime that goes on without room, to the end of its message. Cancellation safe.
+    /// Waits for a charge for one more read. `alone`: no output of the runtime is on its way to sessions, so that no charge will be
+    /// released. Then it may be the one runtime that continues beyond the account, to the end of its message. Cancellation safe.
     pub(super) async fn wait(&self, alone: bool) -> MeteredRoom {
         wait(&self.ledger, &self.account, self.step.saturating_mul(AGENT_FOOTPRINT), alone).await
     }
 
-    /// Takes the room that was waited for.
+    /// Adds the charge that was waited for.
     pub(super) fn take(&mut self, room: MeteredRoom) {
         self.charge.join(room.0);
-        // An exemption that is there stays until its message is stored.
+        // An existing exemption stays until its message is stored.
         if let Some(exempt) = room.1 {
             self.exemption = Some(Exemption { exempt, storing: false });
         }
@@ -80,10 +80,10 @@ async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> 
     }
 }
 
-/// The place of a reply among the events of its tunnel. Those that follow are given out once it is dropped.
+/// The place of a reply among the events of its tunnel. Later events are delivered once it is dropped.
 pub(super) struct ReplyPlace(#[expect(dead_code, reason = "it is dropped, no more")] pub(super) oneshot::Sender<()>);
 
-/// The charge for a reply that comes in pieces.
+/// The charge for a reply that arrives in pieces.
 pub(super) struct ReplyCharge {
     ledger: Ledger,
     account: Account,
@@ -93,13 +93,13 @@ pub(super) struct ReplyCharge {
 }
 
 impl ReplyCharge {
-    /// Of the runtime of that name.
+    /// Makes the charge for a reply of the runtime of that name.
     pub(super) fn new(ledger: &Ledger, runtime: &str) -> Self {
         let account = ledger.runtime(runtime);
         Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, place: None }
     }
 
-    /// Waits for room for a piece of `bytes`, or to be the one that goes on without.
+    /// Waits for a charge for a piece of `bytes`, or for the permission to continue beyond the account.
     pub(super) async fn grow(&mut self, bytes: usize) {
         let bytes = bytes.saturating_mul(AGENT_FOOTPRINT);
         if self.exempt.is_none() {
@@ -112,7 +112,7 @@ impl ReplyCharge {
         }
     }
 
-    /// Keeps the reply's place among the events of its connection as long as the charge.
+    /// Holds the reply's place among the events of its connection as long as the charge.
     pub(super) fn keep_place(&mut self, place: ReplyPlace) {
         self.place = Some(place);
     }

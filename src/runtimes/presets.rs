@@ -1,4 +1,4 @@
-//! Commands that start the agents that people have.
+//! Commands that start common agents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,31 +14,31 @@ pub struct Preset {
     pub name: &'static str,
     /// A description in one line.
     pub about: &'static str,
-    /// The dialect it speaks.
+    /// The agent's dialect.
     pub dialect: &'static str,
-    /// The program; for `demo` this is the gateway's own and always there.
+    /// The program; for `demo` this is the gateway's own and always available.
     pub program: &'static str,
     /// The arguments.
     pub args: &'static [&'static str],
-    /// The command that installs the program; nothing for `demo`.
+    /// The command that installs the program; `None` for `demo`.
     pub install: Option<&'static str>,
-    /// The likely cause where the program ends before it said anything of use.
+    /// The likely cause if the program ends before it reports a useful message.
     ended: Option<&'static str>,
-    /// The arguments that print the program's version; empty if it cannot say.
+    /// The arguments that print the program's version; empty if it cannot print it.
     pub version_args: &'static [&'static str],
-    /// Variables it gets from the gateway's environment besides the usual ones. A name ending in `*` stands for all that
-    /// begin so.
+    /// Variables that the program gets from the gateway's environment besides the usual ones. A name ending in `*` stands for all with
+    /// that prefix.
     pub pass_env: &'static [&'static str],
-    /// Variables set for it.
+    /// Variables set for the program.
     env: &'static [(&'static str, &'static str)],
-    /// The ACP authentication method of each variable, where it is set; the first counts.
+    /// The ACP authentication method of each variable; the first variable that is set counts.
     auth: &'static [(&'static str, &'static str)],
     /// `_meta` of every new session, as JSON.
     session_meta: Option<&'static str>,
 }
 
 impl Preset {
-    /// The variable that it signs in by, of those that are set: `env` as for [`preset`].
+    /// Returns the variable with the agent's credentials, of those that are set: `env` as for [`preset`].
     pub fn key_set(&self, env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
         let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         self.auth.iter().map(|(name, _)| *name).find(|name| set(name))
@@ -69,7 +69,7 @@ const PRESETS: &[Preset] = &[
         args: &["--acp"],
         install: Some("npm install -g @google/gemini-cli"),
         pass_env: &["GEMINI_*", "GOOGLE_*"],
-        // Else it starts itself a second time, to get more memory.
+        // Otherwise it starts itself a second time, to get more memory.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         auth: &[("GEMINI_API_KEY", "gemini-api-key")],
         ..NONE
@@ -101,7 +101,7 @@ const PRESETS: &[Preset] = &[
         install: Some("npm install -g @agentclientprotocol/claude-agent-acp"),
         version_args: &[],
         pass_env: &["ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "DISABLE_TELEMETRY"],
-        // No mode that asks nobody; as root no session would open with it.
+        // The mode that never asks is disabled; as root no session would open with it.
         session_meta: Some(r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#),
         ..NONE
     },
@@ -112,7 +112,7 @@ const PRESETS: &[Preset] = &[
         install: Some("npm install -g @agentclientprotocol/codex-acp"),
         version_args: &[],
         pass_env: &["OPENAI_*", "CODEX_*"],
-        // Its own first mode lets a model judge what needs no asking; this one asks people.
+        // In the agent's own first mode, a model judges what needs no asking; this mode asks users.
         env: &[("INITIAL_AGENT_MODE", "workspace-write")],
         auth: &[("CODEX_API_KEY", "api-key"), ("OPENAI_API_KEY", "api-key")],
         ..NONE
@@ -122,7 +122,7 @@ const PRESETS: &[Preset] = &[
         about: "Codex itself, by its app-server",
         dialect: "codex",
         program: "codex",
-        // Else a model may answer in place of people, if Codex's own configuration says so.
+        // Otherwise a model may answer in place of users, if Codex's own configuration enables it.
         args: &["app-server", "-c", "approvals_reviewer=\"user\""],
         install: Some("npm install -g @openai/codex"),
         pass_env: &["OPENAI_*", "CODEX_*"],
@@ -187,7 +187,7 @@ const PRESETS: &[Preset] = &[
         about: "Kimi CLI 1.51.0, over ACP (1.52 is a stub without it)",
         program: "kimi",
         args: &["acp"],
-        // It has no method to sign in over ACP: `kimi login` beforehand. Version 1.52.0, the last, only says where to go.
+        // It has no method to sign in over ACP: `kimi login` beforehand. Version 1.52.0, the last, has no ACP.
         install: Some("uv tool install --python 3.13 kimi-cli==1.51.0 (1.52 has no ACP)"),
         ended: Some(
             "kimi-cli 1.52 and later have no ACP (`kimi --version`): \
@@ -215,18 +215,18 @@ const PRESETS: &[Preset] = &[
     },
 ];
 
-/// Every preset, in the order to show them.
+/// Returns every preset, in the order of display.
 pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The reason why there is no such spec.
+/// The reason why a spec cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
     /// No preset has this name.
     #[error("no preset {0:?}: choose one of {known}, or name a program: plexus run --dialect acp -- PROGRAM ARGS", known = names())]
     Unknown(String),
-    /// A variable cannot be taken apart as a shell would.
+    /// The value of a variable cannot be split as a shell would.
     #[error("{0} has a quote without an end: {1:?}")]
     Quotes(&'static str, String),
 }
@@ -235,9 +235,8 @@ fn names() -> String {
     PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The spec to start the preset `name`, named after it, in the current folder, never restarted: change what is wanted
-/// otherwise. `exe` is the `plexus` program, for `demo`; `env` looks a variable up in the environment that the runtime's
-/// will be made from.
+/// Returns the spec to start the preset `name`, named after it, in the current folder, never restarted; callers change these settings.
+/// `exe` is the `plexus` program, for `demo`; `env` looks up a variable in the environment from which the runtime's is made.
 ///
 /// # Errors
 /// [`PresetError`].
@@ -270,7 +269,7 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
     })
 }
 
-/// Returns the part of a shell's environment that a program of a preset gets, and its way to sign in: `env` as for [`preset`].
+/// Returns the part of a shell's environment that a program of a preset gets, and its authentication method: `env` as for [`preset`].
 pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<String>, Option<String>) {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let known = PRESETS.iter().find(|preset| preset.program == name && preset.install.is_some());
@@ -286,7 +285,7 @@ pub(super) fn install_of(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
 }
 
-/// Returns the likely cause where `program` ended before it was ready, if a preset knows.
+/// Returns the likely cause if `program` ended before it was ready, if a preset knows.
 pub(super) fn ended_early(program: &str) -> Option<&'static str> {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     PRESETS.iter().find(|preset| preset.program == name).and_then(|preset| preset.ended)

@@ -1,4 +1,4 @@
-//! An agent's program: how it is found, which environment it gets, and the end of its stderr.
+//! An agent's program: its path, its environment, and the end of its stderr.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -13,17 +13,17 @@ use plexus_protocol::text::printable;
 use plexus_risk::masked;
 use plexus_sessions::StderrLog;
 
-/// Bytes of a runtime's stderr that are kept; older text is forgotten.
+/// Number of retained bytes of a runtime's stderr; older text is dropped.
 const STDERR_KEPT: usize = 64 * 1024;
 
-/// Longest line of it in the log, in bytes before escaping; a longer one is cut into several.
+/// Maximum length of a stderr line in the log, in bytes before escaping; a longer one is cut into several.
 const STDERR_LINE: usize = 1000;
 
-/// Bytes of it that are shown, before escaping.
+/// Maximum number of displayed bytes of stderr, before escaping.
 const STDERR_SHOWN: usize = 4 * 1024;
 
-/// Variables that every runtime gets from the gateway's own environment: what a program needs to find its files, its
-/// language, its terminal and its way to the network. A name ending in `*` stands for all that begin so.
+/// Variables that every runtime gets from the gateway's own environment: those with which a program finds its files, its language, its
+/// terminal and the network. A name ending in `*` stands for all with that prefix.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -38,7 +38,7 @@ const ALLOWED: &[&str] = &[
     "TMPDIR",
     "TZ",
     "XDG_*",
-    // Agents push with git, as their user does.
+    // Agents push with git, like their user.
     "SSH_AUTH_SOCK",
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_FILE",
@@ -53,10 +53,10 @@ const ALLOWED: &[&str] = &[
     "no_proxy",
 ];
 
-/// The gateway's own variables (its token, its home): no runtime ever gets one.
+/// Prefix of the gateway's own variables (its token, its home): no runtime ever gets one.
 pub(super) const OWN: &str = "PLEXUS_";
 
-/// Returns whether `name` is `pattern`, or begins with what stands before its `*`.
+/// Returns whether `name` is `pattern`, or begins with the part before its `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
@@ -64,7 +64,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The whole environment of a runtime, from the gateway's own and its spec.
+/// Returns the whole environment of a runtime, from the gateway's own and its spec.
 pub(super) fn environment(own: &BTreeMap<OsString, OsString>, spec: &RuntimeSpec) -> BTreeMap<OsString, OsString> {
     let passed = |name: &str| {
         ALLOWED.iter().any(|pattern| matches(pattern, name)) || spec.pass_env.iter().any(|p| matches(p, name))
@@ -82,7 +82,7 @@ pub(super) fn environment(own: &BTreeMap<OsString, OsString>, spec: &RuntimeSpec
 /// Returns the program that `argv` starts in the environment and the folder of `spec`.
 ///
 /// # Errors
-/// In words: no command, no such folder, no such program.
+/// A text for users: no command, no such folder, no such program.
 pub(super) async fn program(
     spec: &RuntimeSpec,
     argv: &[String],
@@ -91,7 +91,7 @@ pub(super) async fn program(
     let Some((name, args)) = argv.split_first() else { return Err("its command is empty".into()) };
     let env = environment(own, spec);
     let (name, cwd, path) = (name.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
-    // Folders may lie on slow disks.
+    // Folders may be on slow disks.
     let found = tokio::task::spawn_blocking(move || {
         if !cwd.is_dir() {
             return Err(format!("the folder {} does not exist", cwd.display()));
@@ -105,7 +105,7 @@ pub(super) async fn program(
 /// Returns the path of `program`, as a shell in `cwd` would find it.
 ///
 /// # Errors
-/// In words, with how to install it if that is known.
+/// A text for users, with the command that installs the program if that is known.
 pub(super) fn find(program: &str, path: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, String> {
     if program.contains('/') {
         let at = cwd.join(program);
@@ -127,10 +127,10 @@ fn runnable(at: &Path) -> bool {
     at.is_file() && rustix::fs::access(at, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The end of what a runtime writes to stderr; its lines go to the runtime's log.
+/// The end of a runtime's stderr; its lines are added to the runtime's log.
 pub(super) struct Stderr {
     text: VecDeque<u8>,
-    /// The line that has no end yet.
+    /// The line without an end so far.
     line: Vec<u8>,
     stderr_log: StderrLog,
     /// The length of the text at the last [`mark`](Self::mark).
@@ -142,7 +142,7 @@ impl Stderr {
         Self { text: VecDeque::new(), line: Vec::new(), stderr_log, seen: 0 }
     }
 
-    /// More of it.
+    /// Appends output.
     pub(super) fn push(&mut self, more: &[u8]) {
         self.text.extend(more);
         let old = self.text.len().saturating_sub(STDERR_KEPT);
@@ -175,30 +175,30 @@ impl Stderr {
         }
     }
 
-    /// The last few lines, fit to be shown.
+    /// Returns the last few lines, safe to display.
     pub(super) fn tail(&self) -> String {
         self.from(self.text.len().saturating_sub(STDERR_SHOWN))
     }
 
-    /// The runtime is given a prompt: what it writes from now on may be about that.
+    /// Marks the current end, when the runtime gets a prompt: later output may be about the prompt.
     pub(super) fn mark(&mut self) {
         self.seen = self.text.len();
     }
 
-    /// Returns the last few lines since the last [`mark`](Self::mark), fit to be shown.
+    /// Returns the last few lines since the last [`mark`](Self::mark), safe to display.
     pub(super) fn since(&self) -> String {
         self.from(self.seen.max(self.text.len().saturating_sub(STDERR_SHOWN)))
     }
 
     fn from(&self, skipped: usize) -> String {
         let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
-        // Not from the middle of a character.
+        // The text must not begin in the middle of a character.
         let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
         masked(&printable(&tail[torn..]))
     }
 }
 
-/// The program of a command, found as the gateway would find it in `path`; `None` if it is not installed.
+/// Returns the program of a command, as the gateway would find it in `path`; `None` if it is not installed.
 pub fn program_of(command: &[String], path: Option<String>) -> Option<PathBuf> {
     let path = path.map(std::ffi::OsString::from);
     find(command.first()?, path.as_deref(), Path::new("/")).ok()

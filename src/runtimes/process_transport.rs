@@ -1,19 +1,18 @@
 //! A program as a transport: its holder, from the program's start to its exit, and the loop of its starts.
 //!
-//! The program's pipes are its holder's, which outlives the gateway. So that the next gateway can go on where this one
-//! stops, at whatever instant, three things are kept in step:
-//! - With every frame for the program the holder is given what led to it, both or none: the dialect's whole state, or the
-//!   step that was made since the state before ([`saved_steps`](super::saved_steps)). So a frame costs what it is, however
-//!   much the program's sessions know.
-//! - Sessions store with their events how much of the output those cover ([`Ack`](plexus_sessions::Ack)).
-//! - The holder forgets output only up to a state that it has, and only once all sessions have stored what came before.
+//! The program's pipes belong to its holder, which outlives the gateway. So that the next gateway can continue where this one stops, at
+//! any moment, three things are kept consistent:
+//! - With every frame for the program the holder gets its cause, both or none: the dialect's whole state, or the step that was made since
+//!   the previous state ([`saved_steps`](super::saved_steps)). So the cost of a frame does not depend on the size of the program's
+//!   sessions.
+//! - Sessions store with their events which part of the output these cover ([`Ack`](plexus_sessions::Ack)).
+//! - The holder drops output only up to a state that it has, and only once all sessions have stored the events before it.
 //!
-//! The next gateway replays what the holder still has from the oldest state on, takes the same steps at the same places,
-//! and passes on what each session has not stored. What a frame was written for is known by what went with it, so nothing
-//! is written twice.
+//! The next gateway replays the holder's output from the oldest state on, makes the same steps at the same positions, and passes on the
+//! events that each session has not stored. The cause of a written frame is stored with it, so nothing is written twice.
 //!
-//! A holder that hangs up is not an exit: it is connected to again ([`holder_reconnect`](super::holder_reconnect)), and
-//! meanwhile orders wait.
+//! A lost connection to the holder is not an exit: it is made again ([`holder_reconnect`](super::holder_reconnect)), and meanwhile orders
+//! wait.
 
 mod exits;
 mod handover;
@@ -45,22 +44,22 @@ use plexus_holder::{HolderClient, HolderNews, WriteError, exit};
 use plexus_protocol::{Connect, ErrorBody, Kind, RuntimeSpec, RuntimeState, Timestamp};
 use plexus_sessions::{AckTracker, DriverEnd, RuntimeExit, RuntimeOrder};
 
-/// Time between two reports of news on stderr: a runtime that writes a lot there does not keep every client busy.
+/// Time between two reports of new stderr output: a runtime that writes a lot there must not occupy every client.
 const STDERR_EVERY: Duration = Duration::from_secs(1);
 
-/// Output that is taken from the holder while sessions have no room for earlier events, in bytes. So a runtime's exit is
-/// seen although its sessions read nothing; with more, the holder is not read either.
+/// Maximum size of output that is taken from the holder while sessions have no capacity for earlier events, in bytes. So a runtime's exit
+/// is noticed although its sessions read nothing; with more, the holder is not read either.
 const STASH_MAX: usize = 1024 * 1024;
 
-/// Time that sessions have to store what was passed on, when the gateway leaves a runtime to the next one. What is not
-/// stored by then, the next gateway replays.
+/// Maximum time for sessions to store their events, when the gateway leaves a runtime to the next one. The next gateway replays the
+/// others.
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
 /// The start of a driver.
 pub(super) enum StartMode {
-    /// With a program to start.
+    /// The driver starts a program.
     New,
-    /// With a runtime that outlived an earlier gateway.
+    /// The driver takes over a runtime that outlived an earlier gateway.
     Found(Box<SurvivingProcess>),
 }
 
@@ -102,8 +101,8 @@ pub(super) async fn drive(
     exits::close(&mut driver).await;
 }
 
-/// One start, from its beginning until the process is gone and all its output is on its way; `None` if it is left to the
-/// next gateway.
+/// Runs one start, from its beginning until the process has ended and all its output is on its way; `None` if it is left to the next
+/// gateway.
 async fn live(driver: &mut Driver, source: DialectSource, start: StartMode) -> Option<ExitReport> {
     let mut process = match start {
         StartMode::New => match ProcessTransport::start(driver, source).await {
@@ -125,7 +124,7 @@ async fn live(driver: &mut Driver, source: DialectSource, start: StartMode) -> O
         process.line(driver, line);
     }
     driver.flush(&mut process);
-    // All output is on its way; the holder has nothing left to keep for this gateway.
+    // All output is on its way; the holder no longer has to retain any for this gateway.
     process.wait_until_stored(driver).await;
     process.holder.bye();
     Some(process.exit_report(driver))
@@ -142,7 +141,7 @@ impl DialectSource {
         Self { make, recording: Recording::begin(settings, spec, generation) }
     }
 
-    /// A dialect at its beginning.
+    /// Makes a dialect in its initial state.
     fn dialect(&self, spec: &RuntimeSpec) -> Box<dyn Dialect> {
         self.recording.of((self.make)(spec))
     }
@@ -154,53 +153,53 @@ pub(super) struct ProcessTransport {
     lines: LineReader,
     source: DialectSource,
     client_tools: ClientTools,
-    /// The driver's.
+    /// The driver's tracker of stored output.
     acks: Arc<AckTracker>,
     agent: Option<String>,
-    /// The dialect's handshake is over, in this gateway or an earlier one.
+    /// `true` if the dialect's handshake has ended, in this gateway or an earlier one.
     greeted: bool,
     ending: Option<Ending>,
-    /// Set once it is shown that the process is being ended.
+    /// `true` once the end of the process is published.
     ending_shown: bool,
-    /// The reason why it was made to end.
+    /// The reason why the gateway ended the process.
     reason: Option<String>,
-    /// The exit code, or the signal that killed it, once it is gone.
+    /// The exit code, or the signal that killed the process, once it has ended.
     status: Option<(Option<i32>, Option<String>)>,
-    /// Set if the process was killed, and the kernel does not let it go: nothing waits for it.
+    /// `true` if the process was killed but has not ended: nothing waits for it.
     given_up: bool,
-    /// Set if the process is left to the next gateway.
+    /// `true` if the process is left to the next gateway.
     left: bool,
-    /// Fires at the next of the deadlines that follow.
+    /// The timer for the next of the deadlines below.
     timer: Pin<Box<Sleep>>,
     handshake: Option<Instant>,
-    /// Time that it may take none of its input.
+    /// Maximum time for the process to read none of its input.
     stuck: Duration,
-    /// The time when the process is made to end unless it ends by itself, with the reason.
+    /// The time when the gateway ends the process unless it ends by itself, with the reason.
     exit_deadline: Option<(Instant, &'static str)>,
     stderr_due: Option<Instant>,
     stderr_shown: Option<Instant>,
     ack_due: Option<Instant>,
-    /// Since when it takes none of its input, as of this turn.
+    /// The time since which the process has read none of its input, as of this turn.
     stalled: Option<Instant>,
-    /// The holder keeps so much state that none may be added, as of this turn.
+    /// `true` if the holder has so much state that none may be added, as of this turn.
     heavy: bool,
-    /// Output that was taken from the holder and waits for room in the sessions, and its bytes.
+    /// Output that was taken from the holder and waits for the sessions, and its size in bytes.
     stash: VecDeque<Bytes>,
     stashed: usize,
-    /// Set if the process outlives the gateway: only then is what follows needed.
+    /// `true` if the process outlives the gateway: only then are the fields below needed.
     outlive: bool,
     saved: SavedOutput,
     replay: HandoverReplay,
-    /// While the connection to the holder is made again.
+    /// The connection to the holder that is being made again.
     rejoin: Option<Rejoin>,
 }
 
-/// A process on its way out: its holder ends it.
+/// A process that its holder is ending.
 struct Ending {
     /// The time when the gateway takes the next step itself.
     until: Instant,
     killed: bool,
-    /// Set once the process and its holder are ended by their numbers.
+    /// `true` once the process and its holder are ended by their process ids.
     forced: bool,
 }
 
@@ -208,7 +207,7 @@ pub(super) enum ProcessEvent {
     Due,
     ClientTool(client_tools::ClientToolOutcome),
     Rejoined(Rejoined),
-    /// More may be stored than before.
+    /// Sessions may have stored more output.
     Stored,
     News(HolderNews),
 }
@@ -238,7 +237,7 @@ impl Transport for ProcessTransport {
     fn send(&mut self, driver: &mut Driver, cause: &StepCause) {
         self.write(driver, cause);
         let calls = std::mem::take(&mut driver.step.client_tools);
-        // The calls of a replayed step were made by the gateway that made it first.
+        // The gateway that first made a replayed step also made its calls.
         if !driver.replaying && !driver.closing {
             calls.into_iter().for_each(|call| self.client_tools.start(call));
         }
@@ -284,8 +283,8 @@ impl Transport for ProcessTransport {
         self.stalled = self.holder.stalled().map(Instant::from_std);
         let (living, current) = (self.status.is_none(), self.replay.until.is_none());
         Some(Gates {
-            // The state that is replayed is an old one, and no ground for orders. And orders wait, in order, for a holder
-            // that is connected to again, for one that has too much to keep, and for a process that does not read.
+            // The replayed state is an old one, and no basis for orders. Orders also wait, in order, for a holder that is being
+            // reconnected, for one that retains too much, and for a process that does not read.
             orders: current && self.rejoin.is_none() && !self.heavy && self.stalled.is_none(),
             leave: living && self.ending.is_none(),
             wake: living && current,
@@ -314,7 +313,7 @@ impl Transport for ProcessTransport {
 
     fn admit(&self, driver: &Driver, order: &RuntimeOrder) -> Admission {
         if !matches!(order.command, RuntimeCommand::Open { .. }) {
-            // One for a start that is over: its session hears of that.
+            // An order for an earlier start: its session gets a report of that.
             return if order.generation == driver.generation { Admission::Admitted } else { Admission::Dropped };
         }
         if order.sender.is_closed() {
@@ -389,7 +388,7 @@ impl ProcessTransport {
         };
         let outlive = driver.spec.outlive && driver.dialect.save().is_some();
         let settings = &driver.settings;
-        // A line of any length that is passed on fits in the holder, and something after it.
+        // A line of any length that is passed on fits in the holder, with some more output after it.
         let spool_max = settings.line_max.saturating_add(settings.spool_more);
         let program = process::program(&driver.spec, &argv, &settings.env).await?;
         let (holder, welcome) =
@@ -407,12 +406,12 @@ impl ProcessTransport {
         Ok(process)
     }
 
-    /// Returns whether more is taken from the holder as soon as there is room for it.
+    /// Returns whether more output is taken from the holder as soon as the account allows it.
     fn reads(&self) -> bool {
         self.status.is_none() && self.stashed < STASH_MAX && (!self.heavy || self.replay.until.is_some())
     }
 
-    /// Waits until sessions have stored all that was passed on: then the holder may forget it.
+    /// Waits until sessions have stored all events that were passed on: then the holder may drop the output.
     async fn wait_until_stored(&self, driver: &mut Driver) {
         let all = async {
             while !driver.out.is_empty() {
@@ -458,7 +457,7 @@ impl ProcessTransport {
                     info.pid = None;
                     info.stopped = stopped;
                     if stopped {
-                        // Who waits for the stop need not wait for what the process wrote before it.
+                        // Callers that wait for the stop need not wait for the earlier output of the process.
                         info.state = RuntimeState::Exited;
                     }
                 });
@@ -474,7 +473,7 @@ impl ProcessTransport {
         }
     }
 
-    /// The holder was full and did not read the process: people are told why it stood still.
+    /// Reports that the holder was full and did not read the process, so that users learn why it paused.
     fn report_full(&mut self, driver: &mut Driver, since: SystemTime) {
         let since: Timestamp = since.into();
         let message = "its output exceeded what its holder stores while no gateway reads it, so it had to wait";
@@ -483,7 +482,7 @@ impl ProcessTransport {
         driver.flush(self);
     }
 
-    /// Passes on what the process wrote.
+    /// Passes on output of the process.
     fn receive(&mut self, driver: &mut Driver, bytes: &Bytes) {
         self.lines.room().extend_from_slice(bytes);
         while let Some(line) = self.lines.next() {
@@ -525,7 +524,7 @@ impl ProcessTransport {
 
     // === deadlines and exits ===
 
-    /// The next deadline.
+    /// Returns the next deadline.
     fn due(&self) -> Option<Instant> {
         if self.status.is_some() {
             return self.stderr_due;
@@ -567,7 +566,7 @@ impl ProcessTransport {
         self.end_harder(driver, now);
     }
 
-    /// Begins the end: stdin is closed; the holder does the rest.
+    /// Begins to end the process: stdin is closed; the holder does the rest.
     fn end(&mut self, driver: &mut Driver, why: String) {
         if driver.closing {
             return;
@@ -589,7 +588,7 @@ impl ProcessTransport {
         }
     }
 
-    /// Kills a process that has not ended in time, then forces it and its holder, then gives it up.
+    /// Kills a process that has not ended in time, then its holder too, then stops waiting for it.
     fn end_harder(&mut self, driver: &Driver, now: Instant) {
         let settings = &driver.settings;
         let Some(ending) = self.ending.as_mut().filter(|ending| ending.until <= now) else { return };
@@ -601,7 +600,7 @@ impl ProcessTransport {
             }
         }
         if !std::mem::replace(&mut ending.forced, true) {
-            // Its holder does not do it, or cannot be told to.
+            // Its holder does not do it, or cannot be reached.
             holder_reconnect::force(self.holder.processes(), settings);
             ending.until = now + settings.linger + 2 * settings.stop_kill;
             return;
@@ -611,13 +610,13 @@ impl ProcessTransport {
         self.given_up = true;
     }
 
-    /// The process is gone, or nobody knows of it any more.
+    /// Records that the process has ended, or that no holder knows it any more.
     fn exited(&mut self, driver: &mut Driver, code: Option<i32>, signal: Option<String>) {
         self.status = Some((code, signal));
         driver.closing = true;
     }
 
-    /// There is no holder any more that could say how the process ended.
+    /// Records that no holder is left that could report how the process ended.
     fn lost(&mut self, driver: &mut Driver, why: String) {
         self.reason.get_or_insert(why);
         self.exited(driver, None, None);

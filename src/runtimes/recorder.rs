@@ -1,8 +1,8 @@
-//! Records what a runtime and the gateway say to each other, for `plexus replay`: one recording for each start of a program
-//! and each attachment to an endpoint.
+//! Records the messages between a runtime and the gateway, for `plexus replay`: one recording for each start of a program and each
+//! attachment to an endpoint.
 //!
-//! The dialect is recorded: all that it is given, and all that it sends. A thread of its own masks and writes, so that
-//! nobody waits for it, and whatever happens to it, the session goes on.
+//! The recording is made at the dialect: all its input, and all its output. A thread of its own masks and writes, so that nothing waits
+//! for it, and a failure of it does not affect the session.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -22,22 +22,22 @@ use plexus_dialects::{
 };
 use plexus_protocol::{Capabilities, Decision, RuntimeSpec, Ticket};
 
-/// The longest recording, in bytes (64 MiB). There it ends, with a note.
+/// Maximum size of a recording, in bytes (64 MiB). There it ends, with a note.
 const RECORDING_MAX: u64 = 64 << 20;
-/// The longest line that is recorded, in bytes (1 MiB). A longer one is left out, and a note stands in its place.
+/// Maximum length of a recorded line, in bytes (1 MiB). A longer one is replaced by a note.
 const RECORDED_LINE_MAX: usize = 1 << 20;
-/// Most bytes that may wait to be written (16 MiB). With more, lines are left out, and a note has their number.
+/// Maximum size of the lines that wait to be written, in bytes (16 MiB). With more, lines are left out, and a note has their number.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Lines that may wait to be written; as for their bytes.
+/// Maximum number of lines that wait to be written; with more, lines are left out, too.
 const WAITING_LINES_MAX: usize = 1 << 14;
 
-/// Time that a gateway that stops waits for what is to be written yet.
+/// Maximum time that a stopping gateway waits for unwritten lines.
 const WRITTEN_IN: Duration = Duration::from_secs(1);
 
-/// Recordings that are being written.
+/// Number of recordings that are being written.
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits until all recordings are written whose runtimes are let go of; [`WRITTEN_IN`] at most.
+/// Waits until the recordings of all ended runtimes are written; [`WRITTEN_IN`] at most.
 pub(super) async fn written() {
     let all = async {
         while WRITING.load(Ordering::Relaxed) > 0 {
@@ -55,23 +55,23 @@ pub(super) struct Recording(Option<Arc<OpenRecording>>);
 struct OpenRecording {
     lines: SyncSender<RecordedLine>,
     waiting: Arc<AtomicUsize>,
-    /// Lines that were left out since the last one that was not.
+    /// Number of lines that were left out since the last recorded one.
     left_out: AtomicU64,
 }
 
-/// Something to be written.
+/// An item to be written.
 enum RecordedLine {
     Entry(RecordingEntry),
-    /// A frame as it came; made text where it is written.
+    /// A received frame, which is converted to text when it is written.
     Frame(Bytes),
-    /// Lines are missing here.
+    /// A note that this many lines are missing.
     Missing(u64),
     /// A text that is masked from now on.
     Secret(String),
 }
 
 impl Recording {
-    /// Begins the recording of a runtime, if the settings want one. Where it cannot be, the log says why.
+    /// Begins the recording of a runtime, if the settings enable it. If it cannot begin, the log has the reason.
     pub(super) fn begin(settings: &RuntimeSettings, spec: &RuntimeSpec, generation: u64) -> Self {
         let Some(dir) = &settings.record else { return Self::default() };
         let file = match create(dir, spec, generation) {
@@ -107,7 +107,7 @@ impl Recording {
         this
     }
 
-    /// The dialect, recorded if this is a recording.
+    /// Returns the dialect, wrapped to be recorded if this is a recording.
     pub(super) fn of(&self, dialect: Box<dyn Dialect>) -> Box<dyn Dialect> {
         match self.0 {
             Some(_) => Box::new(RecordedDialect { dialect, to: self.clone() }),
@@ -141,7 +141,7 @@ impl OpenRecording {
     }
 }
 
-/// Makes the folder and the file, for their owner alone.
+/// Makes the folder and the file, accessible to their owner only.
 fn create(dir: &Path, spec: &RuntimeSpec, generation: u64) -> std::io::Result<(File, PathBuf)> {
     use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -163,7 +163,7 @@ struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Writes until nobody records any more, or it can be written no more.
+    /// Writes until the recording ends or writing fails.
     fn write_all(mut self, lines: &Receiver<RecordedLine>) {
         while let Ok(line) = lines.recv() {
             let (bytes, entry) = match line {
@@ -190,7 +190,7 @@ impl RecordWriter {
         }
     }
 
-    /// Writes one line; false if it was the last.
+    /// Writes one line; returns `false` if it was the last.
     fn write(&mut self, entry: RecordingEntry) -> std::io::Result<bool> {
         let entry = if entry.line.len() > RECORDED_LINE_MAX {
             let (dir, len) = (entry.dir.as_str(), entry.line.len());
@@ -214,14 +214,14 @@ fn note(words: String) -> RecordingEntry {
     RecordingEntry::new(Direction::Note, words)
 }
 
-/// A dialect of which all is recorded that it is given, and all that it sends.
+/// A dialect whose input and output are recorded.
 struct RecordedDialect {
     dialect: Box<dyn Dialect>,
     to: Recording,
 }
 
 impl RecordedDialect {
-    /// One step, and what it sent.
+    /// Makes one step, and records its output.
     fn step(&mut self, out: &mut Outbox, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
         let (frames, fetches) = (out.frames.len(), out.fetches.len());
         step(self.dialect.as_mut(), out);
@@ -248,7 +248,7 @@ impl Dialect for RecordedDialect {
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
-        // Text that a person typed is stored nowhere.
+        // Text that a user typed is stored nowhere.
         if let (RuntimeCommand::Answer { decision: Decision::Value(Some(typed)), .. }, Some(open)) =
             (&command, &self.to.0)
         {

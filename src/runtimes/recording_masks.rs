@@ -1,7 +1,7 @@
-//! A recording without secrets.
+//! Masks for the secrets in a recording.
 //!
-//! Each secret gets a name of its own (`•••1`, `•••2`), the same wherever it stands: what refers to each other in a
-//! conversation still does. Identifiers of sessions, messages and calls stay; many look like keys.
+//! Each secret gets a name of its own (`•••1`, `•••2`), the same everywhere: references within a conversation remain recognizable.
+//! Identifiers of sessions, messages and calls stay; many look like keys.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,9 +11,9 @@ use plexus_dialects::recording::{Direction, RecordingEntry};
 use plexus_protocol::RuntimeSpec;
 use plexus_risk::masked_by;
 
-/// The shortest value that is looked for wherever it stands, in bytes: a shorter one would be found in ordinary words.
+/// Minimum length of a value that is masked everywhere, in bytes: a shorter one would be found in ordinary words.
 const KNOWN_MIN: usize = 6;
-/// Identifiers that are remembered; later ones that look like keys are masked.
+/// Maximum number of remembered identifiers; later ones that look like keys are masked.
 const IDS_MAX: usize = 1 << 16;
 /// The beginning of the name of a secret.
 const MASK: &str = "•••";
@@ -23,7 +23,7 @@ const MASK: &str = "•••";
 pub(super) struct RecordingMasks {
     /// Secrets whose value is known.
     known: Vec<String>,
-    /// Values that are secrets where they are a whole string: what people typed, however short.
+    /// Values that are secret if they are a whole string: text that users typed, of any length.
     typed: HashSet<String>,
     /// Values that are identifiers.
     ids: HashSet<String>,
@@ -32,7 +32,7 @@ pub(super) struct RecordingMasks {
 }
 
 impl RecordingMasks {
-    /// For a runtime, whose environment has these variables besides its own.
+    /// Makes the masks for a runtime, whose environment has these variables besides its own.
     pub(super) fn new<'a>(spec: &'a RuntimeSpec, passed: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut masks = Self::default();
         let own = spec.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -43,7 +43,7 @@ impl RecordingMasks {
         masks
     }
 
-    /// A secret that is masked from now on.
+    /// Adds a secret, which is masked from now on.
     pub(super) fn learn(&mut self, secret: &str) {
         if secret.len() >= KNOWN_MIN && !self.known.iter().any(|known| known == secret) {
             self.known.push(secret.to_owned());
@@ -52,13 +52,13 @@ impl RecordingMasks {
         }
     }
 
-    /// Masks a text that somebody typed from now on.
+    /// Adds a text that a user typed, which is masked from now on.
     pub(super) fn learn_typed(&mut self, typed: &str) {
         self.learn(typed);
         self.typed.insert(typed.to_owned());
     }
 
-    /// The entry without secrets.
+    /// Returns the entry without secrets.
     pub(super) fn mask(&mut self, mut entry: RecordingEntry) -> RecordingEntry {
         entry.line = match entry.dir {
             Direction::Reply | Direction::In if !is_json(&entry.line) => {
@@ -72,7 +72,7 @@ impl RecordingMasks {
         entry
     }
 
-    /// JSON, string by string, so that everything else stays as it was written.
+    /// Masks JSON string by string, so that everything else stays unchanged.
     fn json(&mut self, json: &str) -> String {
         if !is_json(json) {
             return self.text(json);
@@ -97,12 +97,12 @@ impl RecordingMasks {
             let told = self.value(&key, &text);
             if told == text { masked.push_str(literal) } else { masked.push_str(&Value::String(told).to_string()) }
         }
-        // What is no whole JSON is looked at as text.
+        // Text that is not complete JSON is masked as text.
         masked.push_str(&self.text(rest));
         masked
     }
 
-    /// A string that stands under this key.
+    /// Masks a string that is the value of this key.
     fn value(&mut self, key: &str, text: &str) -> String {
         if is_id(key) {
             if self.ids.len() < IDS_MAX && !self.ids.contains(text) {
@@ -113,7 +113,7 @@ impl RecordingMasks {
         if !text.is_empty() && (is_secret_name(key) || self.typed.contains(text)) {
             return self.name(text);
         }
-        // A text may be JSON again: what a tool returned, an argument.
+        // A text may contain JSON again, such as the result of a tool or an argument.
         if is_json(text) && text.contains('"') { self.json(text) } else { self.text(text) }
     }
 
@@ -164,12 +164,12 @@ fn string_end(text: &str) -> Option<usize> {
     end.map(|(at, _)| at + 1)
 }
 
-/// Returns whether what has this name is an identifier.
+/// Returns whether values of this name are identifiers.
 fn is_id(key: &str) -> bool {
     matches!(key, "id" | "native" | "key") || key.ends_with("Id") || key.ends_with("ID") || key.ends_with("_id")
 }
 
-/// Returns whether what has this name is a secret.
+/// Returns whether values of this name are secrets.
 fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "apikey",

@@ -1,11 +1,11 @@
-//! Steps: what a driver gives a holder in place of a whole state, with the frames that they made it write. A dialect is a
-//! state machine without a clock, so the same steps, made from the same state at the same places in the output, lead to
-//! the same state and write the same messages. This is checked: a gateway that would have written others does not go on
-//! with the runtime. Messages are the same if they have the same method and identifier: their other members may change from
-//! one version to the next, and the order of members with every build.
+//! Steps: the data that a driver gives a holder in place of a whole state, with the frames that the steps wrote. A dialect is a state
+//! machine without a clock, so the same steps, made from the same state at the same positions in the output, lead to the same state and
+//! write the same messages. This is checked: a gateway that would have written others does not continue with the runtime. Messages are
+//! the same if they have the same method and identifier: their other members may change from one version to the next, and the order of
+//! members with every build.
 //!
-//! A step is four bytes that no whole state begins with, a checksum of the messages, and JSON: the command, or `null` for
-//! the line before it.
+//! A step consists of four bytes that begin no whole state, a checksum of the messages, and JSON: the command, or `null` for the line
+//! before it.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -19,26 +19,26 @@ const MARK: [u8; 4] = [0xff; 4];
 
 /// A step that was made.
 pub(super) struct SavedStep {
-    /// The [`checksum`] of the frames it wrote.
+    /// The [`checksum`] of the frames that the step wrote.
     pub(super) wrote: u32,
     pub(super) entry: StepEntry,
 }
 
 /// The cause of a step.
 pub(super) enum StepEntry {
-    /// The line of output that ends where the step stands.
+    /// The line of output that ends at the step.
     Frame,
     /// A command.
     Command(RuntimeCommand),
 }
 
-/// Returns whether a blob is a step, and no whole state.
+/// Returns whether a blob is a step, and not a whole state.
 pub(super) fn is_step(blob: &[u8]) -> bool {
     blob.starts_with(&MARK)
 }
 
-/// The checksum of the messages that frames are: of their methods and identifiers, and of whether they refuse. A frame that
-/// is no JSON-RPC message counts byte for byte.
+/// Returns the checksum of frames: of the methods and identifiers of their messages, and of whether they refuse. A frame that is not a
+/// JSON-RPC message counts byte for byte.
 pub(super) fn checksum(frames: &[Bytes]) -> u32 {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -65,17 +65,17 @@ pub(super) fn checksum(frames: &[Bytes]) -> u32 {
     hasher.finalize()
 }
 
-/// The step made for a line.
+/// Returns the step made for a line.
 pub(super) fn of_frame(frames: &[Bytes]) -> Bytes {
     of_command(frames, b"null")
 }
 
-/// The step made for a command, given as JSON.
+/// Returns the step made for a command, given as JSON.
 pub(super) fn of_command(frames: &[Bytes], command: &[u8]) -> Bytes {
     [&MARK[..], &checksum(frames).to_be_bytes(), command].concat().into()
 }
 
-/// Reads a step; `None` if it is none of this version's.
+/// Reads a step; `None` if it is not a step of this version.
 pub(super) fn read(blob: &[u8]) -> Option<SavedStep> {
     let (wrote, entry) = blob.strip_prefix(&MARK)?.split_first_chunk::<4>()?;
     let entry = match serde_json::from_slice::<Option<RuntimeCommand>>(entry).ok()? {

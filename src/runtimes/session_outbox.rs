@@ -1,4 +1,4 @@
-//! The events of a driver that sessions have not taken yet.
+//! The events of a driver that sessions have not received yet.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,12 +24,12 @@ impl SessionOutbox {
         self.then.push_back((sender, batch));
     }
 
-    /// Delivers what sessions have room for now. What they have none for, [`deliver`](Self::deliver) waits for.
+    /// Delivers the events for which sessions have capacity now. [`deliver`](Self::deliver) waits for the others.
     pub(super) fn deliver_now(&mut self) {
         let _ = self.deliver().now_or_never();
     }
 
-    /// Delivers everything. Cancellation safe: what was not delivered still is on its way.
+    /// Delivers everything. Cancellation safe: undelivered events are still on their way.
     pub(super) async fn deliver(&mut self) {
         loop {
             if self.now.is_none() {

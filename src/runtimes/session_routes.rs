@@ -10,10 +10,11 @@ use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 use plexus_sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 
-/// Most events of sessions that are not open yet that are kept …
+/// Maximum number of stored events of sessions that are not open yet.
 const EARLY_MAX: usize = 1024;
 
-/// … and how many bytes of them. Beyond either the oldest are dropped, and the first session is told how many.
+/// Maximum size of these events, in bytes. Beyond either limit the oldest are dropped, and the first session gets a report of their
+/// number.
 const EARLY_BYTES: usize = 8 * 1024 * 1024;
 
 /// The JSON-RPC code of the gateway's own refusals.
@@ -29,7 +30,7 @@ pub(super) struct SessionRoutes {
     tickets: HashMap<Ticket, SessionSender>,
     /// The tickets that open a session.
     opening: HashSet<Ticket>,
-    /// The session that each request was shown to.
+    /// The session that each request was sent to.
     asks: HashMap<RequestKey, SessionSender>,
     /// The session that was prompted last.
     prompted: Option<SessionSender>,
@@ -39,22 +40,22 @@ pub(super) struct SessionRoutes {
     batches: Vec<(SessionSender, Vec<RuntimeEvent>)>,
     /// Requests that no session is left to answer.
     abandoned: Vec<RequestKey>,
-    /// Sessions that ended in the runtime, and why.
+    /// Sessions that ended in the runtime, with the reason.
     closed: Vec<(SessionSender, String)>,
-    /// The position in the output of the events that are routed now.
+    /// The offset in the output of the events that are routed now.
     at: u64,
-    /// Sessions that got a part of the output in an earlier gateway, and up to where.
+    /// Sessions that received a part of the output in an earlier gateway, and its end.
     covered: Vec<(SessionSender, u64)>,
-    /// `true` if an earlier gateway gave some of its orders.
+    /// `true` if an earlier gateway gave some of the orders.
     adopted: bool,
 }
 
 impl SessionRoutes {
-    /// Remembers where the outcome of an order goes.
+    /// Stores the destination of the outcome of an order.
     pub(super) fn ordered(&mut self, order: &RuntimeOrder) {
         match &order.command {
             RuntimeCommand::Open { ticket, resume, .. } => {
-                // What its session was asked before is taken back, or answered elsewhere, there.
+                // The session's earlier requests are withdrawn, or answered elsewhere, there.
                 let carried = resume.iter().filter_map(|resume| resume.carried.as_ref());
                 self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.sender.clone()))));
                 self.opening.insert(*ticket);
@@ -74,7 +75,7 @@ impl SessionRoutes {
         }
     }
 
-    /// Adds a session that goes on from an earlier gateway: events of the output that it covers are not repeated.
+    /// Adds a session that continues from an earlier gateway: events of the output that it covers are not repeated.
     pub(super) fn reattach(&mut self, session: ReattachedSession) {
         let ReattachedSession { native, sender, heard, asks, prompt, start: _ } = session;
         self.natives.insert(native, sender.clone());
@@ -88,7 +89,7 @@ impl SessionRoutes {
         self.sessions.push(sender);
     }
 
-    /// Events that are routed from now on stand here in the output.
+    /// Sets the offset in the output of the events that are routed from now on.
     pub(super) fn at(&mut self, offset: u64) {
         self.at = offset;
         if !self.covered.is_empty() {
@@ -106,7 +107,7 @@ impl SessionRoutes {
         !self.sessions.is_empty() || !self.opening.is_empty()
     }
 
-    /// As [`taken`](Self::taken), where a session that was closed makes room for another.
+    /// Like [`taken`](Self::taken), but a closed session does not count.
     pub(super) fn taken_still(&self) -> bool {
         self.sessions.iter().any(|session| !session.is_closed()) || !self.opening.is_empty()
     }
@@ -116,7 +117,7 @@ impl SessionRoutes {
         self.natives.get(native).is_some_and(|sender| !sender.is_closed())
     }
 
-    /// Adds an event to the batches of the sessions that it is for.
+    /// Adds an event to the batches of its sessions.
     pub(super) fn route(&mut self, event: RuntimeEvent) {
         match event {
             // The driver handles these.
@@ -126,7 +127,7 @@ impl SessionRoutes {
                 self.opening.remove(&ticket);
                 match self.tickets.remove(&ticket) {
                     Some(sender) => self.put(&sender, RuntimeEvent::NotOpened { ticket, error }),
-                    // Who asked was a client of an earlier gateway.
+                    // The caller was a client of an earlier gateway.
                     None if self.adopted => {}
                     None => self.stray(format!("refused a session that was not requested: {}", error.message)),
                 }
@@ -135,7 +136,7 @@ impl SessionRoutes {
             RuntimeEvent::Event { native, draft } => self.event(native, draft),
             RuntimeEvent::Asked { native, ask } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native));
-                // A session of the agent's own making (a helper's) asks through the one that is at work.
+                // A session that the agent opened itself (a helper's) asks through the session at work.
                 let sender = match (known, self.early_for(native.as_ref())) {
                     (Some(sender), _) => Some(sender.clone()),
                     (None, true) => return self.keep(RuntimeEvent::Asked { native, ask }),
@@ -171,7 +172,7 @@ impl SessionRoutes {
                 } else if early.is_some() {
                     self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
                 }
-                // Else the request was answered meanwhile: it is over on both sides.
+                // Otherwise the request was answered meanwhile: it has ended on both sides.
             }
             RuntimeEvent::AnswerLost { native, key, elsewhere } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
@@ -187,7 +188,7 @@ impl SessionRoutes {
                 }
             }
             RuntimeEvent::Checkpoint { native, state } => {
-                // A checkpoint of a session that is not open is of no use.
+                // A checkpoint of a session that is not open is not needed.
                 if let Some(sender) = self.natives.get(&native).cloned() {
                     self.put(&sender, RuntimeEvent::Checkpoint { native, state });
                 }
@@ -203,36 +204,36 @@ impl SessionRoutes {
                 let by_ticket = self.tickets.remove(&ticket);
                 match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
                     Some(sender) => self.put(&sender, RuntimeEvent::Ended { native, ticket, end }),
-                    // Of a session that an earlier gateway has let go of.
+                    // The session was released by an earlier gateway.
                     None if self.adopted => {}
                     None => self.stray(format!("ended work that was not requested, in its session {native}")),
                 }
             }
             RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
                 Some(sender) => self.put(&sender, RuntimeEvent::Replied { ticket, reply }),
-                // Who called was a client of an earlier gateway.
+                // The caller was a client of an earlier gateway.
                 None if self.adopted => {}
                 None => self.stray("responded to an unknown call".into()),
             },
         }
     }
 
-    /// Takes what is to be delivered: one batch a session, in order.
+    /// Takes the events to be delivered: one batch for each session, in order.
     pub(super) fn batches(&mut self) -> std::vec::Drain<'_, (SessionSender, Vec<RuntimeEvent>)> {
         self.batches.drain(..)
     }
 
-    /// Takes the sessions that ended in the runtime, to be told after their [`batches`](Self::batches).
+    /// Takes the sessions that ended in the runtime, to be notified after their [`batches`](Self::batches).
     pub(super) fn closed(&mut self) -> Vec<(SessionSender, String)> {
         std::mem::take(&mut self.closed)
     }
 
-    /// Takes the requests that no session is left to answer: the runtime must not wait for ever.
+    /// Takes the requests that no session is left to answer: the runtime must not wait forever.
     pub(super) fn abandoned_requests(&mut self) -> Vec<RequestKey> {
         std::mem::take(&mut self.abandoned)
     }
 
-    /// The last output that no session got, for the report of a start that never had a session.
+    /// Returns the last output that no session received, for the report of a start that never had a session.
     pub(super) fn last_words(&self) -> Option<&Bytes> {
         self.early.iter().rev().find_map(|event| match event {
             RuntimeEvent::Event { draft, .. } => draft.native.as_ref(),
@@ -240,7 +241,7 @@ impl SessionRoutes {
         })
     }
 
-    /// The runtime is gone: the sessions that wait to be opened, and those that are open.
+    /// Ends the routes, because the runtime has ended. Returns the sessions that wait to be opened, and those that are open.
     pub(super) fn end(&mut self) -> (Vec<(SessionSender, Ticket)>, Vec<SessionSender>) {
         let routes = std::mem::take(self);
         let waiting = routes.opening.iter();
@@ -251,7 +252,7 @@ impl SessionRoutes {
     fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<EventDraft>, how: OpenedAs) {
         self.opening.remove(&ticket);
         let Some(sender) = self.tickets.remove(&ticket) else {
-            // Asked for by an earlier gateway: the session is here already, if that kept it.
+            // An earlier gateway requested it: the session exists here already, if that gateway stored it.
             if !self.adopted {
                 self.stray(format!("opened a session that was not requested: {native}"));
             }
@@ -294,14 +295,14 @@ impl SessionRoutes {
     /// Returns whether an event of `native` has to wait for a session to be opened.
     fn early_for(&self, native: Option<&NativeId>) -> bool {
         match native {
-            // A session that was forgotten may be the one that is being opened: its past comes before the reply.
+            // A dropped session may be the one that is being opened: its history comes before the reply.
             Some(native) if self.natives.get(native).is_some_and(|sender| !sender.is_closed()) => false,
             Some(_) => self.sessions.is_empty() || !self.opening.is_empty(),
             None => self.sessions.is_empty(),
         }
     }
 
-    /// The session at work: prompted last, or else the oldest there is.
+    /// Returns the session at work: the last prompted one, or else the oldest one.
     fn working(&self) -> Option<SessionSender> {
         let living = |sender: &&SessionSender| !sender.is_closed();
         self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
@@ -317,7 +318,7 @@ impl SessionRoutes {
         }
     }
 
-    /// Shows every session something that makes no sense.
+    /// Reports an invalid message to every session.
     fn stray(&mut self, what: String) {
         self.event(None, EventDraft::raw(Bytes::from(what), "the runtime sent something unexpected"));
     }
@@ -347,18 +348,18 @@ impl SessionRoutes {
         }
         self.early_bytes = 0;
         for event in std::mem::take(&mut self.early) {
-            // An event of a session that is still being opened is kept again.
+            // An event of a session that is still being opened is stored again.
             self.route(event);
         }
     }
 }
 
-/// A refusal of the gateway's own, in the shape of a runtime's.
+/// Makes a refusal of the gateway's own, in the form of a runtime's.
 pub(super) fn refusal(message: String) -> RuntimeError {
     RuntimeError { code: REFUSED, message, data: None }
 }
 
-/// The refusal of a second session by a runtime that carries one.
+/// Makes the refusal of a second session by a runtime that can have only one.
 pub(super) fn one_session() -> RuntimeError {
     let message = "this runtime supports only one session, which is open: use it, or start another runtime";
     RuntimeError { code: ONE_SESSION, message: message.into(), data: None }

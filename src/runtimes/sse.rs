@@ -1,4 +1,4 @@
-//! Reads an event stream (HTML, section 9.2.6 "Interpreting an event stream"), without trusting the length of anything.
+//! Reads an event stream (HTML, section 9.2.6 "Interpreting an event stream"), without trust in any length.
 
 use bytes::Bytes;
 
@@ -9,30 +9,30 @@ use super::line_reader::LINE_KEPT;
 pub(super) enum SseItem {
     /// The data of an event, its lines joined by newlines.
     Data(Bytes),
-    /// The data of an event over the limit: its beginning, and how many bytes of it were dropped.
+    /// The data of an event over the limit: its beginning, and the number of dropped bytes.
     Cut {
         /// The beginning.
         head: Bytes,
-        /// Bytes dropped.
+        /// Number of dropped bytes.
         dropped: u64,
     },
 }
 
-/// The state between two reads. Holds one line and one event, each of the limit at most. The fields `event`, `id` and
-/// `retry` say nothing to a dialect, which finds all it needs in the data; when to come back is the gateway's to decide.
+/// The state between two reads. Holds one line and one event, each of the limit at most. The fields `event`, `id` and `retry` are
+/// ignored, because the data is sufficient for a dialect, and the gateway decides when to reconnect.
 pub(super) struct SseReader {
-    /// Longest data that is passed on whole, in bytes.
+    /// Maximum length of data that is passed on whole, in bytes.
     max: usize,
     line: Vec<u8>,
-    /// Bytes of the line that were not kept.
+    /// Number of dropped bytes of the line.
     line_over: u64,
     data: Vec<u8>,
-    /// Bytes of the data that were not kept.
+    /// Number of dropped bytes of the data.
     data_over: u64,
     has_data: bool,
-    /// The last byte was a CR: an LF right after it belongs to it.
+    /// `true` if the last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
-    /// No line has ended yet: the first may begin with a byte order mark.
+    /// `true` before the end of the first line, which may begin with a byte order mark.
     first: bool,
 }
 
@@ -42,13 +42,13 @@ impl SseReader {
         Self { max, line, line_over: 0, data, data_over: 0, has_data: false, after_cr: false, first: true }
     }
 
-    /// Bytes that are held of an event that has not ended.
+    /// Returns the number of bytes held of an incomplete event.
     pub(super) fn held(&self) -> usize {
         self.line.len() + self.data.len()
     }
 
-    /// Takes what was read, and puts the events that it ends into `told`. An event that the stream's end cuts off is none
-    /// (so the standard).
+    /// Processes read bytes, and appends the events that they complete to `told`. An event that the stream's end cuts off is ignored, as
+    /// the standard requires.
     pub(super) fn feed(&mut self, mut bytes: &[u8], told: &mut Vec<SseItem>) {
         if let Some((first, rest)) = bytes.split_first()
             && std::mem::take(&mut self.after_cr)
@@ -73,7 +73,7 @@ impl SseReader {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        // The field's name, its colon and its space are no data.
+        // The field's name, its colon and its space are not data.
         let room = (self.max + "data: ".len()).saturating_sub(self.line.len());
         let kept = bytes.len().min(room);
         self.line.extend_from_slice(&bytes[..kept]);
@@ -98,7 +98,7 @@ impl SseReader {
             self.add(value);
             self.data_over += over;
         }
-        // A comment (a heartbeat), or a field of no interest. The line's memory serves the next one, unless it was huge.
+        // A comment (a heartbeat), or an ignored field. The line's memory is reused for the next one, unless it was huge.
         if line.capacity() <= LINE_KEPT {
             self.line = line;
             self.line.clear();
@@ -122,7 +122,7 @@ impl SseReader {
         }
         let head = data.slice(..data.len().min(LINE_KEPT));
         let dropped = over + (data.len() - head.len()) as u64;
-        // Not a slice of it, which would keep all of it.
+        // Not a slice of the data, which would hold all of it.
         told.push(SseItem::Cut { head: Bytes::copy_from_slice(&head), dropped });
     }
 }

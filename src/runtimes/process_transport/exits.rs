@@ -1,4 +1,4 @@
-//! The exit of a process: why it ended, who is told, and whether the program is started again.
+//! The exit of a process: its reason, the reports of it, and the decision whether the program is started again.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use crate::presets;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeState};
 use plexus_sessions::RuntimeExit;
 
-/// Bytes of a runtime's last output that go into its problem.
+/// Maximum number of bytes of a runtime's last output in its problem.
 const WORDS_SHOWN: usize = 500;
 
 /// The end of a start.
 pub(super) struct ExitReport {
     pub(super) exit: RuntimeExit,
-    /// There was no process at all.
+    /// `true` if there was no process at all.
     pub(super) never_started: bool,
-    /// Set if it was ready for long enough.
+    /// `true` if the process was ready for long enough.
     pub(super) healthy: bool,
 }
 
 /// The decision after an exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestartDecision {
-    /// Another start, after a pause.
+    /// The program is started again after a pause.
     Again(Duration),
-    /// No start: the process would only exit again.
+    /// The program is not started again: it would only exit again.
     GivenUp,
-    /// No start.
+    /// The program is not started again.
     Rest,
 }
 
@@ -58,14 +58,14 @@ impl ProcessTransport {
     }
 }
 
-/// Returns whether the program is started again after an exit that `early_exits` others came before.
+/// Returns whether the program is started again after an exit that follows `early_exits` others.
 pub(super) fn decide(driver: &Driver, report: &ExitReport, early_exits: u32) -> RestartDecision {
     let again = match driver.spec.restart {
         RestartPolicy::Never => false,
         RestartPolicy::OnFailure => report.exit.code != Some(0),
         RestartPolicy::Always => true,
     };
-    // A program that was never there is a mistake to mend; one that is missing now may be in the middle of an update.
+    // A program that never existed is an error to fix; one that is missing now may be in the middle of an update.
     let mistaken = report.never_started && driver.generation == 1;
     if driver.stop.is_some() || !again || mistaken || driver.hopeless {
         RestartDecision::Rest
@@ -77,7 +77,7 @@ pub(super) fn decide(driver: &Driver, report: &ExitReport, early_exits: u32) -> 
     }
 }
 
-/// Tells people and sessions of an exit.
+/// Reports an exit to users and sessions.
 pub(super) async fn report_exit(driver: &mut Driver, report: ExitReport, decision: RestartDecision) {
     let ExitReport { exit, never_started, .. } = report;
     let mut problem = describe(&exit);
@@ -103,28 +103,28 @@ pub(super) async fn report_exit(driver: &mut Driver, report: ExitReport, decisio
     deliver(driver, None).await;
 }
 
-/// Waits before the next start; false if there is to be none.
+/// Waits before the next start; returns `false` if there must be none.
 pub(super) async fn pause_before_restart(driver: &mut Driver, pause: Duration) -> bool {
     deliver(driver, Some(Instant::now() + pause)).await;
     driver.stop.is_none()
 }
 
-/// The end of the driver.
+/// Ends the driver.
 pub(super) async fn close(driver: &mut Driver) {
     let problem = driver.end.info.borrow().problem.clone();
     let why = problem.unwrap_or_else(|| CloseReason::Stopped.into_words());
-    // It may have been stopped in a pause between two starts.
+    // The runtime may have been stopped in a pause between two starts.
     driver.show(|info| info.state = RuntimeState::Exited);
     driver.close_orders().await;
     driver.refuse_waiting(&why);
     driver.out.deliver().await;
 }
 
-/// Delivers what is on its way, without a process: for a pause until then or, without one, until all is delivered.
+/// Delivers the events on their way, without a process: for a pause until `pause` or, without one, until all are delivered.
 async fn deliver(driver: &mut Driver, pause: Option<Instant>) {
     let timer = sleep_until(pause.unwrap_or_else(never));
     tokio::pin!(timer);
-    // Orders other than for new sessions are meant for the start that is over.
+    // Orders other than for new sessions are meant for the start that has ended.
     driver.closing = true;
     loop {
         let done = if pause.is_some() { driver.stop.is_some() } else { driver.out.is_empty() };
@@ -145,7 +145,7 @@ async fn deliver(driver: &mut Driver, pause: Option<Instant>) {
     }
 }
 
-/// Returns the end of a process, in words.
+/// Returns a description of the end of a process.
 fn describe(exit: &RuntimeExit) -> String {
     match (exit.code, &exit.signal) {
         (Some(code), _) => format!("exited with code {code}"),

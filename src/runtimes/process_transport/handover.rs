@@ -1,4 +1,5 @@
-//! The data that the holder gets for the next gateway: whole states, steps between them, and up to where output may be forgotten.
+//! The data that the holder gets for the next gateway: whole states, steps between them, and the offset up to which output may be
+//! dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,21 +13,22 @@ use crate::driver::{Driver, StepCause};
 use crate::saved_steps;
 use plexus_protocol::RuntimeSpec;
 
-/// Time that output waits at most, once it is stored, before its holder is told to forget it …
+/// Maximum time until a holder is notified of stored output that it may drop.
 const ACK_EVERY: Duration = Duration::from_millis(500);
 
-/// … and how much of it, in bytes; or as much as a whole state takes, if that is more: so states cost no more than output.
+/// Size of stored output after which the holder is notified, in bytes; or the size of a whole state, if that is larger, so that states
+/// cost no more than output.
 const ACK_BYTES: u64 = 256 * 1024;
 
-/// Most bytes of steps until a whole state is given to the holder in their place; or as much as such a
-/// state, if that is more: so states cost no more than steps.
+/// Size of steps after which they are replaced by a whole state, in bytes; or the size of such a state, if that is larger, so that states
+/// cost no more than steps.
 const STEPS_BYTES: usize = 64 * 1024;
 
-/// The data for the next gateway: the holder keeps it with the output it knows of. The dialect's own state follows it. The
-/// next gateway may be of another version: what it does not know it ignores, what is missing has its default.
+/// The data for the next gateway: the holder retains it with the output. The dialect's own state follows it. The next gateway may be of
+/// another version: it ignores unknown fields, and missing ones have their defaults.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct HandoverState {
-    /// The form of what is written; 0 is that of the release 0.1.0.
+    /// The version of the format; 0 is that of release 0.1.0.
     #[serde(default)]
     pub(crate) form: u32,
     pub(crate) spec: RuntimeSpec,
@@ -35,18 +37,18 @@ pub(crate) struct HandoverState {
     pub(crate) ready: bool,
     #[serde(default)]
     pub(crate) agent: Option<String>,
-    /// The line that is being skipped: its beginning in hex, and how much of it was dropped.
+    /// The line that is being skipped: its beginning in hex, and the number of dropped bytes.
     #[serde(default)]
     pub(crate) over: Option<(String, u64)>,
 }
 
 impl HandoverState {
-    /// The form that is written; a later one is not read.
+    /// The version of the format that is written; a later one is not read.
     const FORM: u32 = 1;
 
-    /// Writes it, and the dialect's state after it.
+    /// Serializes the data, with the dialect's state after it.
     fn write(&self, dialect: &[u8]) -> Bytes {
-        // Plain values of our own: they always can be written. An empty one is no state, and says so when it is read.
+        // Plain values, which always serialize. An empty head is invalid, and reading reports that.
         let head = serde_json::to_vec(self).unwrap_or_default();
         let mut all = Vec::with_capacity(4 + head.len() + dialect.len());
         all.extend_from_slice(&u32::try_from(head.len()).unwrap_or_default().to_be_bytes());
@@ -55,7 +57,7 @@ impl HandoverState {
         all.into()
     }
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads the result of [`write`](Self::write).
     pub(crate) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
         let (len, rest) = blob.split_first_chunk::<4>()?;
         let (head, dialect) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
@@ -67,19 +69,19 @@ impl HandoverState {
 /// The data that the holder has.
 #[derive(Default)]
 pub(super) struct SavedOutput {
-    /// Set if the data leads to the dialect's state of now, as far as lines and commands alone do.
+    /// `true` if the data leads to the dialect's current state through lines and commands alone.
     based: bool,
     /// The size of the last whole state, and of the steps since, in bytes.
     whole: usize,
     steps: usize,
-    /// Up to where in the output the holder has a whole state.
+    /// Offset of the last whole state that the holder has.
     pub(super) stated: u64,
-    /// The offsets of its whole states, but the one it goes back to.
+    /// The offsets of the holder's whole states, except the one from which a replay would begin.
     pub(super) states: VecDeque<u64>,
 }
 
 impl SavedOutput {
-    /// The holder is given a whole state of this size, at this place in the output.
+    /// Records that the holder gets a whole state of this size, at this offset of the output.
     fn whole(&mut self, len: usize, offset: u64, outlive: bool) {
         (self.based, self.whole, self.steps) = (true, len, 0);
         if outlive {
@@ -88,19 +90,19 @@ impl SavedOutput {
         }
     }
 
-    /// Returns whether so much output came since the last state that another is due.
+    /// Returns whether so much output arrived since the last state that another is due.
     pub(super) fn is_due(&self, offset: u64) -> bool {
         offset - self.stated >= ACK_BYTES.max(self.whole as u64)
     }
 }
 
 impl ProcessTransport {
-    /// Has acks flushed soon.
+    /// Schedules a flush of acks.
     pub(super) fn schedule_ack(&mut self) {
         self.ack_due.get_or_insert_with(|| Instant::now() + ACK_EVERY);
     }
 
-    /// Returns the present data for the next gateway; the holder gets it next.
+    /// Returns the current data for the next gateway; the holder gets it next.
     fn whole_state(&mut self, driver: &Driver) -> Bytes {
         let over = self.lines.over();
         let state = HandoverState {
@@ -116,11 +118,11 @@ impl ProcessTransport {
         state
     }
 
-    /// Writes the frames of the last step, with what leads to them for the next gateway.
+    /// Writes the frames of the last step, with their cause for the next gateway.
     pub(super) fn write(&mut self, driver: &mut Driver, cause: &StepCause) {
         let mut frames = std::mem::take(&mut driver.step.frames);
         if driver.replaying {
-            // The frames of a replayed step were written by the gateway that made it first.
+            // The gateway that first made a replayed step also wrote its frames.
             self.replay.checksum = saved_steps::checksum(&frames);
             return;
         }
@@ -132,7 +134,7 @@ impl ProcessTransport {
             _ if !saves || !self.saved.based || !self.holder.takes_steps() => None,
             StepCause::Frame => Some(saved_steps::of_frame(&frames)),
             StepCause::Command(command) if !command.is_empty() => Some(saved_steps::of_command(&frames, command)),
-            // What such a step does is known by a whole state alone.
+            // The effect of such a step is known only from a whole state.
             StepCause::Command(_) | StepCause::Other => {
                 self.saved.based = false;
                 None
@@ -157,7 +159,7 @@ impl ProcessTransport {
         self.wrote(driver, wrote);
     }
 
-    /// Writes input again that was lost with a connection, and gives the holder the state of now.
+    /// Writes input again that was lost with a connection, and gives the holder the current state.
     pub(super) fn write_again(&mut self, driver: &mut Driver, lost: Bytes) {
         let saves = self.outlive && !driver.broken && !driver.replaying;
         if !saves && lost.is_empty() {
@@ -171,7 +173,7 @@ impl ProcessTransport {
         self.wrote(driver, wrote);
     }
 
-    /// Gives the holder the state that goes with the output so far, and lets it forget what all sessions have stored.
+    /// Gives the holder the state for the output so far, and lets it drop the output that all sessions have stored.
     pub(super) fn flush_acks(&mut self, driver: &Driver) {
         self.ack_due = None;
         if driver.replaying || driver.broken || self.rejoin.is_some() {
@@ -182,7 +184,7 @@ impl ProcessTransport {
             self.saved.stated = driver.offset;
             return;
         }
-        // What is needed no more first: it makes room for what is added.
+        // Unneeded output is dropped first, to free memory for the addition.
         self.acknowledge(driver.offset);
         if driver.offset > self.saved.stated || (self.saved.steps > 0 && self.holder.heavy()) {
             let state = self.whole_state(driver);
@@ -194,7 +196,7 @@ impl ProcessTransport {
         }
     }
 
-    /// Lets the holder forget what all sessions have stored, up to a whole state that it has.
+    /// Lets the holder drop the output that all sessions have stored, up to a whole state that it has.
     fn acknowledge(&mut self, offset: u64) {
         let stored = self.acks.kept_up_to(offset);
         let mut safe = None;

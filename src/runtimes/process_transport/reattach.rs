@@ -1,4 +1,4 @@
-//! Going on with a process that an earlier gateway started, and with a holder whose connection was lost.
+//! Continuing with a process that an earlier gateway started, and with a holder whose connection was lost.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,28 +23,28 @@ use plexus_holder::{HolderClient, HolderNotFound};
 use plexus_protocol::{Decision, RuntimeInfo, RuntimeState};
 use plexus_sessions::{DriverEnd, ReattachedSession, RuntimeExit, RuntimeMessage, SessionSender};
 
-/// Time until a holder that did not answer is asked again.
+/// Time until a holder that did not respond is tried again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
+/// A runtime that outlived an earlier gateway, as described by its holder and its last state.
 pub(crate) struct SurvivingProcess {
     pub(crate) holder: HolderClient,
     pub(crate) welcome: Welcome,
     pub(crate) generation: u64,
-    /// The sessions that belong to this very process.
+    /// The sessions that belong to this process.
     pub(crate) sessions: Vec<ReattachedSession>,
 }
 
-/// A holder that did not answer in time, and who waits for what it holds.
+/// A holder that did not respond in time, and the sessions that wait for its runtime.
 pub(crate) struct Late {
     pub(crate) path: PathBuf,
     pub(crate) find: fn(&str) -> Option<MakeDialect>,
-    /// Sessions of its runtime: those that belong to the process that it holds go on, the others end.
+    /// Sessions of the holder's runtime: those that belong to its process continue, the others end.
     pub(crate) sessions: Vec<ReattachedSession>,
 }
 
-/// Waits for a holder that did not answer in time, for as long as there is one, and says so; then drives its runtime.
-/// Until then no other is started in its place, and its sessions' orders wait.
+/// Waits for a holder that did not respond in time, for as long as it exists, and reports that; then drives its runtime. Until then no
+/// other runtime is started in its place, and its sessions' orders wait.
 pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<RuntimeSettings>, leave: Arc<Notify>) {
     let Late { path, find, sessions } = late;
     let mut stopped = false;
@@ -111,15 +111,15 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
     }
 }
 
-/// The data of an earlier gateway, on the way to its state of now.
+/// The data of an earlier gateway, until it is replayed.
 pub(super) struct HandoverReplay {
-    /// States and steps that are still to be taken over, with where they stand in the output.
+    /// States and steps that are still to be taken over, with their offsets in the output.
     states: VecDeque<(u64, Bytes)>,
     /// The [checksum](saved_steps::checksum) of the frames that the last replayed step would have written.
     pub(super) checksum: u32,
-    /// Up to where at least output is replayed; `None` once it was, or where none is.
+    /// Offset up to which output is replayed at least; `None` once it was, or if none is.
     pub(super) until: Option<u64>,
-    /// Sessions to be told when the replay is over.
+    /// Sessions to be notified when the replay has ended.
     sessions: Vec<SessionSender>,
 }
 
@@ -130,14 +130,14 @@ impl Default for HandoverReplay {
 }
 
 impl ProcessTransport {
-    /// Goes on with a process that outlived an earlier gateway.
+    /// Continues with a process that outlived an earlier gateway.
     pub(super) fn reattach(driver: &mut Driver, source: DialectSource, found: SurvivingProcess) -> Self {
         let SurvivingProcess { holder, mut welcome, generation: _, sessions } = found;
         let mut process = Self::new(driver, source, holder, true);
         driver.note(&format!("found again, process {}", process.holder.pid()));
         driver.stderr.push(&welcome.stderr);
         process.replay.sessions = sessions.iter().map(|session| session.sender.clone()).collect();
-        // Only what the sessions know, and what was answered, is replayed: after that all is news.
+        // Only what the sessions have stored, and answered requests, are replayed: all later output is new.
         process.replay.until = sessions.iter().map(|session| session.heard).max().or(Some(0));
         for session in sessions {
             driver.routes.reattach(session);
@@ -160,8 +160,8 @@ impl ProcessTransport {
         process
     }
 
-    /// Takes over the states that were left, up to where the output was replayed; after the last one this gateway knows all
-    /// that the one before it did.
+    /// Takes over the stored states, up to the replayed output; after the last one this gateway has the complete state of the earlier
+    /// one.
     pub(super) fn catch_up(&mut self, driver: &mut Driver) {
         let Some(until) = self.replay.until else { return };
         if let Err(why) = self.retrace(driver) {
@@ -177,7 +177,7 @@ impl ProcessTransport {
         if self.greeted {
             driver.ready = Some(Instant::now());
             let (agent, capabilities) = (self.agent.clone(), driver.dialect.capabilities());
-            // One that has ended is never ready: it is there to tell of its end, and who wants it running starts another.
+            // A process that has ended is never ready: it exists only to report its end, and a start creates another.
             let lives = self.holder.processes().is_some();
             driver.show(|info| {
                 info.agent = agent;
@@ -193,18 +193,18 @@ impl ProcessTransport {
         let (asks, prompts) = (driver.dialect.asks(), driver.dialect.prompts());
         let unknown: Vec<RequestKey> = asks.iter().filter(|key| !driver.routes.asked(key)).cloned().collect();
         for key in unknown {
-            // Its session is gone; the agent that waits for an answer gets one.
+            // Its session no longer exists; the agent that waits for an answer gets one.
             driver.command(self, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
         for sender in std::mem::take(&mut self.replay.sessions) {
             driver.out.push(sender, RuntimeMessage::Found { asks: asks.clone(), prompts: prompts.clone() });
         }
-        // Whatever the dialect asked to be woken for, it is woken now.
+        // The dialect's requested wake time is unknown, so it is woken now.
         driver.step(self, StepCause::Other, |dialect, out| dialect.wake(out));
     }
 
-    /// Takes over the newest whole state that stands before the end of the replayed output, and makes the steps after it
-    /// that were made by then. What they wrote was written, and what they reported was reported.
+    /// Takes over the newest whole state before the end of the replayed output, and repeats the steps after it that were made by then.
+    /// Their frames were written and their events reported before.
     fn retrace(&mut self, driver: &mut Driver) -> Result<(), &'static str> {
         const UNREADABLE: &str = "the state saved by an earlier gateway cannot be read";
         let states = &mut self.replay.states;
@@ -254,7 +254,7 @@ impl ProcessTransport {
         Some(())
     }
 
-    /// The connection to the holder was lost and made again, or there is nobody to connect to.
+    /// Continues after the connection to the holder was made again, or after the attempts have ended.
     pub(super) fn rejoined(&mut self, driver: &mut Driver, rejoined: Rejoined) {
         self.rejoin = None;
         let (mut holder, welcome) = match rejoined {
@@ -263,7 +263,7 @@ impl ProcessTransport {
         };
         let lost = holder.continue_from(&self.holder, &welcome);
         self.holder = holder;
-        // Those that were on their way may never have come.
+        // The states on their way may never have arrived.
         self.saved.states.clear();
         driver.note("connected to its holder again");
         if self.ending.is_none() {
