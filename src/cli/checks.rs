@@ -222,7 +222,7 @@ impl Checks {
             (Some(path), Some(version)) => format!("{} ({version})", path.display()),
         };
         let detail = linked.detail.as_deref().unwrap_or_default();
-        let heard = linked.heard_at.map(|at| format!(", last heard {} ago", age(at))).unwrap_or_default();
+        let heard = linked.heard_at.map(|at| format!(", last message {} ago", age(at))).unwrap_or_default();
         let relink = format!("`plexus link {}` corrects it", linked.agent);
         match (linked.state, &linked.gate) {
             (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{heard}")),
@@ -248,7 +248,7 @@ impl Checks {
             (LinkStanding::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
         }
         for notice in &linked.notices {
-            self.warn(&format!("{name} settings"), notice, "take that out of the file, if it is not meant so");
+            self.warn(&format!("{name} settings"), notice, "remove it from the file, unless it is intended");
         }
     }
 }

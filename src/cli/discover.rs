@@ -117,7 +117,7 @@ impl Holder {
             (HolderState::Running, Some(pid)) => format!("held by process {pid} for {since}"),
             (HolderState::Running, None) => format!("held for {since}"),
             (HolderState::Ended, _) => format!("ended {since} ago; its last output is stored"),
-            (HolderState::Stale, _) => "not running any more; a file was left".into(),
+            (HolderState::Stale, _) => "no longer running; its file remains".into(),
         }
     }
 }

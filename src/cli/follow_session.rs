@@ -140,7 +140,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
             follow.send_prompt_text(&text).await?;
         }
         if follow.ended {
-            follow.note("· the runtime is gone; the session can still be read (`plexus export`)");
+            follow.note("· the runtime was removed; the session can still be read (`plexus export`)");
             follow.flush()?;
             return Ok(FAILURE);
         }

@@ -117,7 +117,7 @@ impl Home {
             return Ok(GatewayState::Down(format!("{} is damaged", file.display())));
         };
         if !is_running(running.pid) {
-            return Ok(GatewayState::Down(format!("process {} of {} is gone", running.pid, file.display())));
+            return Ok(GatewayState::Down(format!("process {} of {} has ended", running.pid, file.display())));
         }
         // No token is sent before the proof: another program on the port gets only a challenge.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -199,7 +199,7 @@ mod tests {
         let pid = child.id();
         child.wait().unwrap();
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:1","pid":{pid}}}"#)).unwrap();
-        assert!(down_reason(home.gateway().await.unwrap()).contains("is gone"));
+        assert!(down_reason(home.gateway().await.unwrap()).contains("has ended"));
         // A live process, and a port on which nothing listens.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let own = std::process::id();

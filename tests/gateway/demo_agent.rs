@@ -325,7 +325,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
             "a\nb\u{202e}",
             selected("made-up"),
             "failed",
-            "not allowed, for there is no option \"made-up\": a\nb\u{202e}\n",
+            "not allowed, because there is no option \"made-up\": a\nb\u{202e}\n",
         ),
     ] {
         let prompt = agent.prompt(&session, prompt);
@@ -350,7 +350,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
     agent.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}}));
     let (updates, _) = agent.until(&prompt);
     assert_eq!(updates[0]["status"], "failed");
-    assert!(text(&updates).starts_with("not allowed, for the client failed"));
+    assert!(text(&updates).starts_with("not allowed, because the client failed"));
     assert!(text(&updates).ends_with("touch demo.txt\non"));
 }
 

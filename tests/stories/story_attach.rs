@@ -726,7 +726,7 @@ async fn attach_answers_nothing_while_sentences_are_typed() {
     inbox.keys(&["k"]);
     inbox.shows("will not ask about similar").await;
     inbox.words("add a test, deny nothing");
-    inbox.shows("letters typed in a row are no commands here").await;
+    inbox.shows("letters typed in a row are not commands here").await;
     let still = gateway.open_request(&session).await;
     assert_eq!(still["request_id"], first["request_id"]);
     // A key by itself answers.

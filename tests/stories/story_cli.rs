@@ -785,8 +785,8 @@ fn form_is_shown_with_options_and_answered_by_question() {
         done(&home, &args)
     };
     for (said, why) in [
-        (&["sqlite"][..], "say which question: --option ID=ANSWER, with an ID of database, extras, port, title"),
-        (&["database=sqlite"], "an answer is missing to title: use --option ID=ANSWER"),
+        (&["sqlite"][..], "name the question: --option ID=ANSWER, with an ID of database, extras, port, title"),
+        (&["database=sqlite"], "the answer to title is missing: use --option ID=ANSWER"),
         (&["database=oracle", "title=x"], "\"oracle\" is not an answer to \"Database\""),
         (&["database=sqlite", "database=postgres", "title=x"], "\"Database\" accepts one answer"),
         (
@@ -806,7 +806,7 @@ fn form_is_shown_with_options_and_answered_by_question() {
             &["answer", id, "--allow"][..],
             "this request has several questions: answer with --option ID=ANSWER for each of",
         ),
-        (&["answer", id, "--text", "sqlite"], "say which question"),
+        (&["answer", id, "--text", "sqlite"], "name the question"),
         (&["answer", id, "--deny", "--digest", "00000000"], "read it again"),
     ] {
         let refused = done(&home, args);

@@ -312,7 +312,7 @@ fn link_removal_leaves_what_a_person_changed_in_between() {
     let text = std::fs::read_to_string(&claude).unwrap();
     std::fs::write(&claude, text.replace("\"opus\"", "\"sonnet\"")).unwrap();
     let (code, out, err) = machine.plexus(&["link", "claude", "--remove", "--yes"]);
-    assert!(code == 0 && out.contains("only what linking wrote is taken out"), "{out}{err}");
+    assert!(code == 0 && out.contains("only the entries of linking are removed"), "{out}{err}");
     let left = "{\r\n\t\"model\": \"sonnet\",\r\n\t\"hooks\": {\"Stop\": []}\r\n}";
     assert_eq!(std::fs::read_to_string(&claude).unwrap(), left);
 }
@@ -369,7 +369,7 @@ fn link_without_a_terminal_needs_yes() {
     settings(&machine);
     let before = machine.files();
     let (code, out, err) = machine.plexus(&["link", "claude"]);
-    assert!(code == 1 && err.contains("no terminal to ask on; --yes does it"), "{err}");
+    assert!(code == 1 && err.contains("no terminal for the confirmation; --yes skips it"), "{err}");
     assert!(out.contains("edit") && out.contains("+\t"), "what it would do is shown: {out}");
     // For scripts: what would be done, exactly.
     let plan = machine.json(&["link", "claude", "codex"]);

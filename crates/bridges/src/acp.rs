@@ -170,7 +170,7 @@ impl Bridge {
                 End::Lost(why) => why,
             };
             self.proxy.disconnected(&mut self.out);
-            self.out.log.push(format!("the connection to the gateway was lost ({why}); waiting for it to come back"));
+            self.out.log.push(format!("the connection to the gateway was lost ({why}); reconnecting"));
             self.log();
             match self.reconnect().await? {
                 Some(again) => socket = again,

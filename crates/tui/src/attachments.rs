@@ -149,12 +149,12 @@ pub(crate) fn read_image(path: &str, start_dir: &Path) -> Result<Attachment, Str
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(whole).map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;
     if !facts.is_file() {
-        return Err(format!("{file_name} is no file: name a PNG, JPEG, GIF or WebP image"));
+        return Err(format!("{file_name} is not a file: name a PNG, JPEG, GIF or WebP image"));
     }
     let mut bytes = Vec::new();
     file.take(IMAGE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     let Some(mime) = type_of(&bytes) else {
-        return Err(format!("{file_name} is no PNG, JPEG, GIF or WebP image"));
+        return Err(format!("{file_name} is not a PNG, JPEG, GIF or WebP image"));
     };
     if bytes.len() as u64 > IMAGE_MAX {
         return Err(format!("{file_name} is larger than {} MiB: make it smaller", IMAGE_MAX >> 20));

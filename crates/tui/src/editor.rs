@@ -13,7 +13,7 @@ const GOTO: &[&str] = &["code", "code-insiders", "codium", "cursor", "windsurf"]
 /// The editor that the user chose: `VISUAL`, else `EDITOR`.
 pub(crate) fn chosen(variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-    let none = "no editor is chosen: set EDITOR to one, such as EDITOR=vim, and start plexus attach again";
+    let none = "no editor is configured: set EDITOR, such as EDITOR=vim, and start plexus attach again";
     set("VISUAL").or_else(|| set("EDITOR")).ok_or_else(|| none.to_owned())
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn file_below(root: &str, path: &str) -> Result<PathBuf, String> {
     let name = super::sanitize::line(path, 80);
     let relative = Path::new(path);
     if path.starts_with('"') {
-        return Err(format!("{name} is not UTF-8: open it by hand"));
+        return Err(format!("{name} is not UTF-8: open it yourself"));
     }
     let plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || path.is_empty() || !Path::new(root).is_absolute() {
@@ -52,7 +52,7 @@ pub(crate) fn file_below(root: &str, path: &str) -> Result<PathBuf, String> {
     let real = whole.canonicalize().map_err(missing)?;
     let folder = Path::new(root).canonicalize().map_err(missing)?;
     if real != folder.join(relative) || !real.is_file() {
-        return Err(format!("{name} is a link, or no file: it is not opened"));
+        return Err(format!("{name} is a link, or not a file: it is not opened"));
     }
     Ok(real)
 }

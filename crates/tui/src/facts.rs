@@ -79,7 +79,7 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
                 ("in links", optional_line(public_url.as_deref())),
             ]);
             if tls.is_none() && proxy.is_none() && public_url.is_none() {
-                note = "Only this machine reaches the gateway: `plexus phone` lets a phone in.".into();
+                note = "Only this machine reaches the gateway: `plexus phone` connects a phone.".into();
             }
         }
     }

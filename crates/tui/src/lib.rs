@@ -526,7 +526,7 @@ async fn page_before(client: &Client, session: &str, before: &str) -> Result<Val
     let (status, page) = get(client, path).await?;
     match status {
         200 => Ok(page),
-        _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway did not say why"))),
+        _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway gave no reason"))),
     }
 }
 
@@ -573,7 +573,7 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
         let why = reply.json()["detail"]
             .as_str()
             .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
-        return Err(format!("not exported: {why}; `plexus export` may know how"));
+        return Err(format!("not exported: {why}; try `plexus export`"));
     }
     let stem: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(40).collect();

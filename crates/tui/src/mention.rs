@@ -141,9 +141,9 @@ impl FileOffers {
                 self.paths = paths.take(OFFERS_MAX).collect();
                 self.text = match (self.paths.is_empty(), truncated) {
                     _ if self.due.is_some() => String::new(),
-                    (true, false) => format!("no file fits {:?}", sanitize::line(&mention.query, 60)),
-                    (true, true) => "nothing fits among the files that were looked at: there are more".to_owned(),
-                    (false, true) => "there are more files than were looked at".to_owned(),
+                    (true, false) => format!("no file matches {:?}", sanitize::line(&mention.query, 60)),
+                    (true, true) => "no match among the files that were searched: there are more".to_owned(),
+                    (false, true) => "there are more files than were searched".to_owned(),
                     (false, false) => String::new(),
                 };
             }

@@ -477,7 +477,7 @@ impl NewSessionForm {
         let name = sanitize::line(&one.name, 40);
         if self.is_earlier(runtimes) {
             let past = self.conversations.visible();
-            let past = past.get(self.conversations.at).ok_or("choose a conversation of the list")?;
+            let past = past.get(self.conversations.at).ok_or("choose a conversation from the list")?;
             let session = NewSession {
                 runtime_id: Some(RuntimeId::trusted(self.conversations.runtime.as_str())),
                 native_id: Some(past.native_id.clone()),

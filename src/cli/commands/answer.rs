@@ -164,7 +164,7 @@ fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answe
             (None, [only]) => (only.id.as_str(), argument.as_str()),
             (None, _) => {
                 return Err(CommandFailure::plain(format!(
-                    "say which question: --option ID=ANSWER, with an ID of {}",
+                    "name the question: --option ID=ANSWER, with an ID of {}",
                     ids()
                 )));
             }
@@ -182,7 +182,7 @@ fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answe
         .collect();
     if !missing.is_empty() {
         let fix = "use --option ID=ANSWER for each; `plexus requests` lists them";
-        return Err(CommandFailure::plain(format!("an answer is missing to {}: {fix}", missing.join(", "))));
+        return Err(CommandFailure::plain(format!("the answer to {} is missing: {fix}", missing.join(", "))));
     }
     Ok(answers)
 }

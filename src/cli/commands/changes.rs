@@ -41,7 +41,7 @@ pub(crate) async fn run(args: ChangesArgs) -> CommandResult {
     if args.patch {
         return patch(&client, &calls::changes_patch(&session, None, run.as_ref())).await;
     }
-    let changes = client.request(calls::changes(&session, run.as_ref()), "reading what changed").await?;
+    let changes = client.request(calls::changes(&session, run.as_ref()), "reading the changes").await?;
     if args.json {
         print_json_text(&changes.text)?;
     } else {
@@ -51,10 +51,10 @@ pub(crate) async fn run(args: ChangesArgs) -> CommandResult {
 }
 
 async fn patch(client: &Client, call: &ApiCall<Pieces>) -> CommandResult {
-    let mut pieces = client.download(call, "reading what changed").await?;
+    let mut pieces = client.download(call, "reading the changes").await?;
     let mut sanitized = SanitizedWriter::text();
     let mut bytes = Vec::new();
-    let truncated = |_| CommandFailure::plain("reading what changed: the gateway ended the answer early; try again");
+    let truncated = |_| CommandFailure::plain("reading the changes: the gateway ended the response early; try again");
     while let Some(piece) = pieces.next().await.map_err(truncated)? {
         sanitized.push(&piece, &mut bytes);
     }

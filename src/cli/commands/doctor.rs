@@ -118,8 +118,8 @@ async fn check_gateway(
             match tokio::net::TcpListener::bind(listen).await {
                 Ok(_) => checks.ok("port", format!("{listen} is free")),
                 Err(reason) => {
-                    let fix = "stop what uses it, or start with `plexus serve --listen 127.0.0.1:0`";
-                    checks.fail("port", format!("{listen} cannot be listened on: {reason}"), fix);
+                    let fix = "stop the program that uses it, or start with `plexus serve --listen 127.0.0.1:0`";
+                    checks.fail("port", format!("cannot listen on {listen}: {reason}"), fix);
                 }
             }
             Ok(None)

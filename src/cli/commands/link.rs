@@ -249,7 +249,7 @@ fn format_row(row: &Row, linker: &Linker, paint: Paint) -> String {
                 out += &detail_line(
                     paint,
                     "",
-                    "its files are without what linking wrote already; the record of it is deleted",
+                    "its files contain no entries of linking any more; the record of them is deleted",
                 );
             }
             if !plan.removal {
@@ -292,7 +292,7 @@ fn path_text(change: &FileChange) -> String {
 fn removal_note(change: &FileChange) -> &'static str {
     match change.is_exact() {
         true => "as it was before linking, byte for byte",
-        false => "it has changed since it was linked: only what linking wrote is taken out",
+        false => "it has changed since it was linked: only the entries of linking are removed",
     }
 }
 
@@ -319,7 +319,7 @@ fn confirm(names: &[&str], remove: bool) -> anyhow::Result<bool> {
     let what = if remove { "Unlink" } else { "Link" };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandFailure::plain(
-            "nothing was changed: there is no terminal to ask on; --yes does it without asking",
+            "nothing was changed: there is no terminal for the confirmation; --yes skips it",
         ));
     }
     print(&format!("{what} {}? [y/N] ", names.join(", ")))?;

@@ -245,7 +245,7 @@ fn refusal(refused: &Refused) -> CommandFailure {
     let CommandFailure { code, mut message } = refused.explain("opening a session");
     if let Some(stderr) = &refused.error.data.stderr {
         let lines: Vec<String> = stderr.lines().map(|text| line(text, STDERR_LINE)).collect();
-        message.push_str("; it said:\n  ");
+        message.push_str("; its output:\n  ");
         message.push_str(&lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n  "));
     }
     CommandFailure { code, message }

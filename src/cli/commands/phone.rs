@@ -78,7 +78,7 @@ pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
 }
 
 async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
-    let access = client.run(calls::listeners(), "asking how the gateway is reached").await?;
+    let access = client.run(calls::listeners(), "reading the gateway's addresses").await?;
     // The user has configured an address: of a proxy, or with another certificate.
     let configured_url = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
     if let Some(url) = configured_url.filter(|_| args.address.is_empty()) {
@@ -157,7 +157,7 @@ async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
         }
     }
     let proxy = NewProxy { public_url: format!("https://{name}") };
-    let access = client.run(calls::add_proxy(&proxy), "telling the gateway its address").await?;
+    let access = client.run(calls::add_proxy(&proxy), "adding the gateway's address").await?;
     Ok(access.public_url)
 }
 
@@ -201,8 +201,7 @@ fn print_steps(reach: &Reach) -> anyhow::Result<()> {
                 out += &format!("{picture}\n\n");
             }
             out += &format!("  {} on a new phone: open {}\n", paint.bold("1."), paint.green(&clean(&page)));
-            out +=
-                "     in the same network, in spite of the browser's warning, and do what it says. The certificate\n";
+            out += "     in the same network, despite the browser's warning, and follow its instructions. The certificate\n";
             out += "     that the phone installs must have this SHA-256:\n";
             for half in [&sha256[..47.min(sha256.len())], sha256.get(48..).unwrap_or_default()] {
                 out += &format!("     {half}\n");
@@ -214,7 +213,7 @@ fn print_steps(reach: &Reach) -> anyhow::Result<()> {
 }
 
 async fn remove(client: &Client) -> CommandResult {
-    let access = client.run(calls::listeners(), "asking how the gateway is reached").await?;
+    let access = client.run(calls::listeners(), "reading the gateway's addresses").await?;
     let mut changes = Vec::new();
     if access.tls.is_some_and(|tls| !tls.configured) {
         client.run(calls::remove_tls_listener(), "removing the listener").await?;

@@ -210,9 +210,9 @@ async fn wait_until_ready(
             Some(runtime) if runtime.state == RuntimeState::Exited => {
                 let reason = runtime.problem.clone().unwrap_or_else(|| "it ended".into());
                 let tail = runtime.stderr_tail.trim_end();
-                if tail.is_empty() { reason } else { format!("{reason}; it said:\n{tail}") }
+                if tail.is_empty() { reason } else { format!("{reason}; its output:\n{tail}") }
             }
-            None => "it is gone".into(),
+            None => "it has ended".into(),
             Some(_) if start.elapsed() > AGENT_START => {
                 "it is not ready after a long time; `plexus stop` stops it".into()
             }

@@ -156,7 +156,7 @@ fn finish(id: &TerminalId, end: AttachEnd) -> CommandResult {
     match end {
         AttachEnd::Exited(exit) => Ok(exit_code(exit)),
         AttachEnd::Detached => {
-            remark(&format!("detached: {id} goes on; `plexus term attach {id}` takes it up again"));
+            remark(&format!("detached: {id} keeps running; `plexus term attach {id}` attaches to it again"));
             Ok(0)
         }
         AttachEnd::Signal(signal) => Ok(u8::try_from(128 + signal).unwrap_or(FAILURE)),

@@ -61,7 +61,7 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
 fn state(worktree: &ListedWorktree) -> String {
     let WorktreeView { missing, unsaved, problem, .. } = &worktree.worktree;
     if *missing {
-        return "its folder is gone".into();
+        return "its folder does not exist".into();
     }
     let Some(unsaved) = unsaved else {
         return line(problem.as_deref().unwrap_or("unknown"), TEXT_MAX);
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(states, ["clean", "3 changed", "1 changed, 2 ahead", "git is gone"]);
         let mut missing = worktree(None);
         missing.worktree.missing = true;
-        assert_eq!(state(&missing), "its folder is gone");
+        assert_eq!(state(&missing), "its folder does not exist");
         let lost = format_losses(&worktree(Some((3, 2))).worktree.unsaved.unwrap());
         assert_eq!(lost, "  changed  a\n  changed  a\n  and 1 more files\n  commit   c\n  commit   c\n");
         assert!(format_list(&[], Paint::stdout()).starts_with("no worktrees; "));

@@ -125,7 +125,7 @@ pub(super) fn wrap(args: &[OsString]) -> ExitCode {
         return fail(USAGE, &format!("{name:?} cannot be wrapped: use one of {}", known.join(", ")));
     };
     let Some(program) = which(agent.program) else {
-        return fail(FAILURE, &format!("{} is not on PATH: `plexus doctor` says how to install it", agent.program));
+        return fail(FAILURE, &format!("{} is not on PATH: `plexus doctor` shows how to install it", agent.program));
     };
     if agent.shows_terminal(args) {
         if let Some(version) = version(&program, agent.package).filter(|version| *version < agent.min_version) {
@@ -427,7 +427,7 @@ impl Tunnel<'_> {
         let GatewayRequest { id, method, path, body } = serde_json::from_slice::<GatewayLine<'_>>(line).ok()?.request?;
         let result = match (method.as_ref(), path.as_ref(), body) {
             ("POST", "/input", Some(body)) => self.write(body, written_ids),
-            _ => Err("a terminal is asked only to take input".to_owned()),
+            _ => Err("a terminal accepts only input".to_owned()),
         };
         Some(match result {
             Ok(()) => json!({ "reply": { "id": id, "status": 200 } }),
@@ -443,9 +443,9 @@ impl Tunnel<'_> {
             kind: String,
         }
         let InputLine { once, submit, line } =
-            serde_json::from_str(body.get()).map_err(|error| format!("it is no line of input: {error}"))?;
+            serde_json::from_str(body.get()).map_err(|error| format!("it is not a line of input: {error}"))?;
         let InputKind { kind } =
-            serde_json::from_str(line.get()).map_err(|error| format!("it is no line of input: {error}"))?;
+            serde_json::from_str(line.get()).map_err(|error| format!("it is not a line of input: {error}"))?;
         let append = || self.files.append(line).map_err(|error| format!("the input cannot be written: {error}"));
         match (kind.as_str(), once, submit) {
             ("submit", None, Some(earlier_submits)) => {
@@ -465,7 +465,7 @@ impl Tunnel<'_> {
                 }
                 Ok(())
             }
-            _ => Err("a terminal takes only prompts and answers".into()),
+            _ => Err("a terminal accepts only prompts and answers".into()),
         }
     }
 }

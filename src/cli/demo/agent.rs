@@ -32,7 +32,7 @@ pub(super) const TOUR: &[(&str, &str, &str)] = &[
     ("usage", "", "tokens and cost so far"),
     ("sleep", "MS", "silence for MS milliseconds"),
     ("hang", "", "silence until cancelled"),
-    ("flood", "N [BYTES]", "N chunks of BYTES (24) as fast as they go"),
+    ("flood", "N [BYTES]", "N chunks of BYTES (24) as fast as possible"),
     ("line", "N", "one message whose line has N bytes"),
     ("script", "FILE", "the updates in FILE, one a line"),
     ("junk", "", "lines no client expects, then a chunk"),
@@ -214,7 +214,7 @@ impl Session {
             "currentModeId": mode_name(self.auto),
             "availableModes": [
                 {"id": "ask", "name": "Ask", "description": "Asks before it acts"},
-                {"id": "auto", "name": "Auto", "description": "Says it would act without asking; the ask commands still ask"},
+                {"id": "auto", "name": "Auto", "description": "Claims to act without asking; the ask commands still ask"},
             ],
         })
     }

@@ -196,7 +196,7 @@ impl Stage {
                 "database": {"type": "string", "title": "Database", "description": "Which database?", "oneOf": [
                     titled("postgres", "PostgreSQL", "a server of its own"), titled("sqlite", "SQLite", "one file"),
                 ]},
-                "extras": {"type": "array", "title": "Extras", "description": "What else is wanted?", "maxItems": 2, "items": {"anyOf": [
+                "extras": {"type": "array", "title": "Extras", "description": "What else is needed?", "maxItems": 2, "items": {"anyOf": [
                     titled("migrations", "Migrations", "the schema by steps"), titled("seed", "Seed data", "rows to begin with"),
                     titled("backup", "Backups", "once a day"),
                 ]}},
@@ -283,12 +283,14 @@ impl Stage {
                 Decision::Edited(id, _) if editable && id == "allow_once" => {
                     (true, "allowed after a change".to_owned())
                 }
-                Decision::Edited(..) => (false, "not allowed, for it was changed where it may not be".to_owned()),
+                Decision::Edited(..) => {
+                    (false, "not allowed, because a part changed that may not be edited".to_owned())
+                }
                 Decision::Option(id) if id == "reject_once" => (false, format!("rejected ({id})")),
-                Decision::Option(id) => (false, format!("not allowed, for there is no option {id:?}")),
-                Decision::Form(..) => (false, "not allowed, for a form was answered".to_owned()),
+                Decision::Option(id) => (false, format!("not allowed, because there is no option {id:?}")),
+                Decision::Form(..) => (false, "not allowed, because a form was answered".to_owned()),
                 Decision::Cancelled => (false, "cancelled".to_owned()),
-                Decision::Error(error) => (false, format!("not allowed, for the client failed: {error}")),
+                Decision::Error(error) => (false, format!("not allowed, because the client failed: {error}")),
             };
             let report = format!("{report}: {command}\n");
             let shown = if ok { "Nothing was run: this is the demo agent." } else { report.as_str() };

@@ -635,7 +635,7 @@ impl AcpProxy {
                     None => self.rejoin_sessions(out),
                     Some(error) => {
                         let error_message = error_message(error);
-                        out.log.push(format!("the gateway does not take the editor back: {error_message}"));
+                        out.log.push(format!("the gateway refuses to reconnect the editor: {error_message}"));
                         // The gateway will also refuse the editor's own requests.
                         self.resend_pending(out);
                     }
@@ -712,7 +712,7 @@ impl AcpProxy {
             }
             return true;
         }
-        out.log.push(format!("{session} is not there any more: {error_message}"));
+        out.log.push(format!("{session} no longer exists: {error_message}"));
         self.sessions.remove(session);
         false
     }

@@ -25,7 +25,7 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
         Ok(_) | Err(Unread::Ignored(None)) => return None,
         Err(Unread::Refused(id, why)) => return error(id, *why),
         Err(Unread::Ignored(Some(why))) => {
-            let why = format!("the body is no message of MCP: {why}");
+            let why = format!("the body is not an MCP message: {why}");
             return error(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
         }
     };

@@ -122,7 +122,7 @@ pub(super) fn read_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Unread> 
         Err(why) => {
             return Err(match serde_json::from_slice::<Head>(text) {
                 Ok(Head { id: Some(id), method: Some(_) }) => {
-                    let error = ErrorData::invalid_request("the message is no MCP request", None);
+                    let error = ErrorData::invalid_request("the message is not an MCP request", None);
                     Unread::Refused(Some(id), Box::new(error))
                 }
                 // Notifications of other versions are ignored.

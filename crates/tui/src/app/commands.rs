@@ -215,7 +215,7 @@ impl App {
                 effects.push(Effect::call(tag, calls::edit_session(&id, &edit)));
             }
             "delete" => self.shared.confirm(
-                format!("Delete {} and all that is stored of it? This cannot be undone.", session.name()),
+                format!("Delete {} and all its stored data? This cannot be undone.", session.name()),
                 AfterConfirm::call(CallTag::Notice("the session is deleted".into()), calls::delete_session(&id)),
             ),
             "mcp" => effects.push(Effect::call(CallTag::Servers, calls::mcp_servers(&id))),
@@ -282,8 +282,7 @@ impl App {
             return;
         }
         let unsaved = worktree.unsaved.as_ref().filter(|unsaved| unsaved.changed > 0);
-        let loss = unsaved
-            .map(|unsaved| format!(" What was changed and not committed in it is lost: {} files.", unsaved.changed));
+        let loss = unsaved.map(|unsaved| format!(" Its uncommitted changes are lost: {} files.", unsaved.changed));
         let removal = RemoveWorktree {
             path: PathBuf::from(&worktree.path),
             delete_branch: false,

@@ -127,7 +127,7 @@ impl Draw<'_> {
             lines.push(Line::from(Span::styled(format!("{name}: {what}"), theme.dim)));
         }
         lines.push(match requested {
-            true => Line::from(Span::styled("Asking for a code …", theme.busy)),
+            true => Line::from(Span::styled("Requesting a code …", theme.busy)),
             false => Line::from(vec![
                 Span::styled("Enter", theme.accent),
                 Span::raw(" show the code  "),

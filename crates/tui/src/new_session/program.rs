@@ -116,7 +116,7 @@ impl NewSessionForm {
                 self.start = None;
                 self.choose(&id, lists);
                 if !lists {
-                    let text = format!("{name} runs, and does not tell its earlier conversations");
+                    let text = format!("{name} is running, but does not list its earlier conversations");
                     self.fail(text, "");
                 }
                 WakeStep::Ready
@@ -127,7 +127,7 @@ impl NewSessionForm {
                 WakeStep::Remove(id)
             }
             _ if late => {
-                self.fail(format!("{name} was not ready in time, and is stopped again"), "");
+                self.fail(format!("{name} was not ready in time, and was stopped again"), "");
                 WakeStep::Remove(id)
             }
             _ => WakeStep::Wait,

@@ -304,7 +304,7 @@ impl ChangesPage {
         let there = screen.show(comment);
         screen.edit_comment(comment);
         if !there {
-            shared.say("this file is not in the list any more", false);
+            shared.say("this file is no longer in the list", false);
         }
     }
 

@@ -286,7 +286,7 @@ impl SurfaceState {
             Control::Button { event: None, url: Some(url), .. } => return SurfaceStep::Copy(url.clone()),
             Control::Button { event: Some(event), blocked, .. } => {
                 if *blocked {
-                    return SurfaceStep::Say("a check of the form does not hold yet".into());
+                    return SurfaceStep::Say("a check of the form fails".into());
                 }
                 return self.send(spot, event, None, surface, now);
             }

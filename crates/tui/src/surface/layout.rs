@@ -223,7 +223,7 @@ impl Drawing<'_> {
             "Terminal" => self.terminal(props, width),
             "Progress" => vec![self.progress(props, width)],
             _ => {
-                let text = format!("[{}: not known to this version]", sanitize::line(resolved.kind, LABEL_MAX));
+                let text = format!("[{}: unknown to this version]", sanitize::line(resolved.kind, LABEL_MAX));
                 plain(&text, theme.dim, &none, width)
             }
         }

@@ -375,7 +375,7 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
     let n = asleep(&mut stage);
     stage.msg(answer(n));
     stage.msg(event("ready", &[]));
-    assert!(stage.screen().contains("does not tell its earlier"), "{}", stage.screen());
+    assert!(stage.screen().contains("does not list its earlier"), "{}", stage.screen());
     assert_eq!((focus(&stage), removed(&stage)), (FormField::Prompt, 0));
 }
 

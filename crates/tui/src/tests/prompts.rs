@@ -54,9 +54,9 @@ fn prompt_completes_files_after_an_at_sign() {
     stage.advance(200);
     let (n, _) = files_asked(&mut stage).pop().unwrap();
     stage.msg(done(CallTag::Files(n), 200, json!({ "files": [], "truncated": false })));
-    assert!(stage.screen().contains("no file fits"), "{}", stage.screen());
+    assert!(stage.screen().contains("no file matches"), "{}", stage.screen());
     stage.keys(&["Esc"]);
-    assert!(stage.app.shared.writing && !stage.screen().contains("no file fits"));
+    assert!(stage.app.shared.writing && !stage.screen().contains("no file matches"));
     stage.keys(&["Esc"]);
     assert!(!stage.app.shared.writing);
 }

@@ -99,7 +99,7 @@ impl InboxPage {
     /// Sends the answers, except to requests that changed since the question.
     fn answer_several(&mut self, question: &SeveralQuestion, cx: &mut Context<'_>) {
         if self.several.is_some() {
-            return cx.shared.say("the answers before these are still on their way", true);
+            return cx.shared.say("the previous answers are still being sent", true);
         }
         let plan = self.triage.plan(&question.selection, &question.sense, &cx.shared.requests);
         let confirmed: BTreeSet<&String> = question.plan.answers.iter().map(|(id, _)| id).collect();

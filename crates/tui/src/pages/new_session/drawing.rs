@@ -50,7 +50,7 @@ fn foot_lines(shared: &Shared, form: &NewSessionForm, width: u16) -> Vec<Line<'s
     if !problem.output.is_empty() {
         let output = sanitize::text(&problem.output);
         let last: Vec<&str> = output.lines().rev().take(4).collect();
-        lines.push(Line::from(Span::styled("It said (Ctrl-O shows all):", theme.dim)));
+        lines.push(Line::from(Span::styled("Its output (Ctrl-O shows all):", theme.dim)));
         lines.extend(last.into_iter().rev().map(|line| Line::from(Span::raw(sanitize::cut(line, space)))));
     }
     lines
@@ -197,7 +197,7 @@ pub(crate) fn form_hints(shared: &Shared, form: &NewSessionForm) -> Vec<(&'stati
         }
     };
     if form.problem.as_ref().is_some_and(|problem| !problem.output.is_empty()) {
-        hints.insert(1, ("Ctrl-O", "what it said"));
+        hints.insert(1, ("Ctrl-O", "show its output"));
     }
     hints.push(("Esc", "close"));
     hints
@@ -371,7 +371,7 @@ impl Draw<'_> {
         let theme = &shared.theme;
         if form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
             let name = form.choice(&shared.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
-            let text = format!("{name} does not run. Enter starts it, and lists its conversations.");
+            let text = format!("{name} is not running. Enter starts it, and lists its conversations.");
             let (none, spans) = (Span::raw(""), [Span::styled(text, theme.dim)]);
             let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
             for (y, line) in (area.y + 1..area.y + area.height).zip(lines) {
@@ -398,7 +398,7 @@ impl Draw<'_> {
         if all.is_empty() {
             let text = match form.is_looking() {
                 true => "looking for installed agents …",
-                false => "none runs, and only an administrator's device can start one",
+                false => "none is running, and only an administrator's device can start one",
             };
             return self.put(area.x, area.y, Span::styled(text, theme.dim), area.width);
         }

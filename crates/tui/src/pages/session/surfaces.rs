@@ -141,7 +141,7 @@ impl SessionPage {
         };
         let text = match &refused {
             None => "sent".to_owned(),
-            Some(_) if stale => "not sent: it has changed. Look at it again".to_owned(),
+            Some(_) if stale => "not sent: it has changed. Check it again".to_owned(),
             Some(why) => format!("not sent: {why}"),
         };
         state.replied(refused.is_some().then(|| text.clone()));
