@@ -1,4 +1,4 @@
-//! MCP over HTTP: the tools of `plexus mcp`, for an agent that can reach the gateway and is not started with a program of ours.
+//! MCP over HTTP: the tools of `plexus mcp`, for an agent that can reach the gateway and is not started with a program of the gateway.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use plexus_router::surfaces::{NewAsk, NewSurface, SurfaceUpdate, wait_for_ask};
 use plexus_router::{Core, Problem};
 use plexus_sessions::SurfaceCall;
 
-/// Time that a call waits before it is repeated, where the session is drawn in too fast.
+/// Time that a call waits before it is repeated, if the session is drawn in too fast.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The routes of MCP.
@@ -32,9 +32,9 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-/// Answers one message of MCP. Stateless: there is no `Mcp-Session-Id` and no stream, so `GET` is refused with 405.
+/// Responds to one message of MCP. Stateless: there is no `Mcp-Session-Id` and no stream, so `GET` is refused with 405.
 pub(super) async fn serve(state: Core, call: Call) -> RouteResult {
-    // An object, and not the array of a batch, which MCP has no more.
+    // An object, and not the array of a batch, which MCP no longer has.
     call.json::<OneMessage>()?;
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     version_known(&call.parts.headers)?;
@@ -50,11 +50,11 @@ pub(super) async fn serve(state: Core, call: Call) -> RouteResult {
     })
 }
 
-/// A message, of which only the shape is looked at.
+/// A message, of which only the form is checked.
 #[derive(Deserialize)]
 struct OneMessage {}
 
-/// Refuses an unknown version, as the specification wants it. Without the header any is taken.
+/// Refuses an unknown version, as the specification requires. Without the header any version is accepted.
 fn version_known(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(version) = headers.get("mcp-protocol-version") else { return Ok(()) };
     if version.to_str().is_ok_and(|version| PROTOCOL_VERSIONS.contains(&version)) {
@@ -88,7 +88,7 @@ impl Carrier for SessionCalls {
 }
 
 impl SessionCalls {
-    /// Carries out a call: what the same request over HTTP does.
+    /// Carries out a call, with the effect of the same request over HTTP.
     async fn once(&self, call: &mcp::GatewayCall<'_>) -> Result<Value, Problem> {
         let (path, query) = call.path.split_once('?').unwrap_or((call.path, ""));
         let mut names = path.trim_start_matches('/').splitn(2, '/');
@@ -124,7 +124,7 @@ impl SessionCalls {
     }
 }
 
-/// The length of a call's body, in bytes.
+/// Returns the length of a call's body, in bytes.
 fn bytes(call: &mcp::GatewayCall<'_>) -> usize {
     call.body.map_or(0, |body| body.to_string().len())
 }

@@ -26,9 +26,9 @@ use plexus_router::Problem;
 use plexus_sessions::{Filter, OpenSession, SessionError, StartAfter, check_effect};
 use plexus_store::ReadLimit;
 
-/// Sessions in one response of `session/list`.
+/// Maximum number of sessions in one response of `session/list`.
 const LISTED: usize = 50;
-/// The events read at once while a log is searched.
+/// Limit of one read while a log is searched.
 const LOOK: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
 /// The context of a call; cheap to clone.
@@ -81,7 +81,7 @@ impl Ctx {
         })
     }
 
-    /// A session that the caller may see, in the runtime of the path if there is one.
+    /// Returns a session that the caller may see, in the runtime of the path if there is one.
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
         let session = self.state.core.directory.session(id).filter(|session| self.sees(session));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
@@ -102,12 +102,12 @@ impl Ctx {
         all
     }
 
-    /// The caller, named after its program: an editor behind a bridge has the editor's name.
+    /// Returns the caller, named after its program: an editor behind a bridge has the editor's name.
     fn acts(&self) -> Caller {
         self.caller.through(&self.shared.program())
     }
 
-    /// A session in which this client may act.
+    /// Returns a permit for a session in which this client may act.
     fn acting(&self, id: &SessionId) -> Result<Permit<Prompt>, Failure> {
         let session = self.session(id)?;
         let role = self.shared.with(|tables| tables.sessions.get(id).map(ClientSessionState::role));
@@ -146,7 +146,7 @@ impl Ctx {
         Ok(result)
     }
 
-    /// The runtime for a new session: the one named, or the usual one.
+    /// Returns the runtime for a new session: the named one, or the usual one.
     fn choose(&self, named: Option<RuntimeId>) -> Result<RuntimeId, Failure> {
         let all = self.runtimes();
         if let Some(named) = named {
@@ -173,7 +173,7 @@ impl Ctx {
         self.shared.with(|tables| full(tables))?;
         let servers = params.mcp_servers.unwrap_or_default();
         let named = servers.len();
-        // The agent starts what they name: no less than starting a runtime.
+        // The agent starts the named programs: that requires the same right as starting a runtime.
         let may_name = self.caller.permit::<Admin>(Target::Runtime(&runtime_id)).is_ok()
             && check_effect(self.caller.device(), Effect::RunProgram).is_ok();
         let mcp_servers = if may_name { servers } else { Vec::new() };
@@ -215,7 +215,7 @@ impl Ctx {
         self.shared.support()
     }
 
-    /// `session/load`, `session/resume`, `session/attach`: the position to begin at, and what is sent first.
+    /// Handles `session/load`, `session/resume` and `session/attach`: determines the start position, and the first messages.
     fn attach(self, id: Box<RawValue>, method: JoinMethod, params: Attach) -> Result<PendingResult, Failure> {
         let session = self.session(&params.session_id)?;
         let plexus = params.meta.and_then(|meta| meta.plexus).unwrap_or_default();
@@ -272,7 +272,7 @@ impl Ctx {
                 result["sessionId"] = json!(name);
             }
             let result = with_settings(&result, &settings);
-            // A client that believes to open a session must get its id before any of its updates.
+            // A client that expects to open a session must get its id before any of its updates.
             let joins = method == JoinMethod::Join;
             let entry = Entry {
                 role,
@@ -288,7 +288,7 @@ impl Ctx {
         }))
     }
 
-    /// Leaves a session. The session goes on, since the agent must not end with an editor's window.
+    /// Removes the client from a session. The session continues, since the agent must not end with an editor's window.
     pub(super) fn detach(&self, id: &str, params: Option<&RawValue>) -> Vec<Sent> {
         let session =
             parse(params).and_then(|OfSession { session_id }| Ok(self.session(&session_id)?.session_id.clone()));
@@ -306,7 +306,7 @@ impl Ctx {
         }
     }
 
-    /// The client joins a session. Returns all clients in it, itself included.
+    /// Adds the client to a session. Returns all clients in it, including this one.
     fn join(&self, session: &SessionId, opened: bool, role: Role, info: Option<Implementation>) -> Vec<SessionMember> {
         let (name, version) = match info {
             Some(info) => (info.name, info.version),
@@ -324,7 +324,7 @@ impl Ctx {
             .enter(session, SessionMember { client_id, name, version, role, device, program, opened, shared })
     }
 
-    /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not see.
+    /// Removes the client from a session. Returns the responses to its prompts there, whose ends it will not see.
     pub(super) fn leave(&self, session: &SessionId) -> Vec<Vec<u8>> {
         let left = self.shared.with(|tables| tables.sessions.remove(session));
         let (gone, stay) = self.state.sessions.leave(session, &self.shared.client_id);
@@ -386,7 +386,8 @@ impl Ctx {
         }))
     }
 
-    /// The response to a prompt whose run ended before it was known to belong to this prompt; `None`: it follows on the stream.
+    /// Returns the response to a prompt whose run ended before it was known to belong to this prompt; `None` if the response follows on
+    /// the stream.
     async fn if_over(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
         let filter = Filter::session(session.clone());
         // The runs are never older than the log.
@@ -438,7 +439,7 @@ impl Ctx {
         }))
     }
 
-    /// `$/cancel_request`: cancels a prompt; other calls finish before they could be cancelled.
+    /// Handles `$/cancel_request`: cancels a prompt; other calls finish before they could be cancelled.
     pub(super) fn cancel_request(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -541,7 +542,7 @@ impl Ctx {
         }))
     }
 
-    /// The session's settings, read from its log.
+    /// Returns the session's settings, read from its log.
     async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
         let snapshot = self.state.core.directory.snapshots().within(session, 0).await?;
         let mut settings = Settings::default();
@@ -575,7 +576,7 @@ impl Ctx {
                 return Ok(());
             }
         };
-        // The answer is bound to the revision that the client was shown.
+        // The answer is bound to the revision that the client displayed.
         let shown = |tables: &mut super::shared::Tables| tables.sessions.get(&session)?.digest_of(id, revision);
         let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
         // Before the request's end is sent, so that it is not withdrawn from the client that answered.
@@ -588,7 +589,7 @@ impl Ctx {
         Ok(())
     }
 
-    /// The client leaves a request to the user's computer: it stays open, and is a tool call for this client from now on.
+    /// Leaves a request to the user's computer: it stays open, and is a tool call for this client from now on.
     fn leave_to_desk(&self, session: &SessionId, request: &Request) {
         let said = self.shared.with(|tables| {
             let state = tables.sessions.get_mut(session)?;
@@ -607,7 +608,8 @@ impl Ctx {
         });
     }
 
-    /// The notification that an answer was not accepted and why, for clients that take events, since a response has no response.
+    /// Returns the notification that an answer was not accepted, with the reason, for clients that accept events, since a response has no
+    /// response.
     pub(super) async fn not_taken(&self, id: &RequestId, failure: &Failure) -> Vec<Sent> {
         if !self.support().events {
             return Vec::new();
@@ -618,7 +620,7 @@ impl Ctx {
     }
 }
 
-/// A prompt that is being passed to the session, recorded in the client's state until it was accepted or refused.
+/// A prompt that is being passed to the session, recorded in the client's state until it is accepted or refused.
 struct Taking {
     shared: Arc<Shared>,
     session: SessionId,
@@ -644,7 +646,7 @@ impl Taking {
         Ok(Self { shared: Arc::clone(shared), session: session.clone(), id: id.to_owned(), open: true })
     }
 
-    /// Records the run; false if the client has left the session in the meantime.
+    /// Records the run; returns `false` if the client has left the session in the meantime.
     fn taken(mut self, run_id: &RunId) -> bool {
         self.end(Some(run_id.clone()))
     }
@@ -674,7 +676,7 @@ enum JoinMethod {
     Load,
     Resume,
     Attach,
-    /// By `session/new`.
+    /// The client joins with `session/new`.
     Join,
 }
 
@@ -719,7 +721,7 @@ fn now(value: Value) -> PendingResult {
     Box::pin(std::future::ready(Ok(Some(raw(&value)))))
 }
 
-/// The session of params.
+/// Returns the session of params.
 pub(super) fn session_of(params: &RawValue) -> Option<SessionId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -818,6 +820,6 @@ struct NewPrompt {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Prompts {
-    /// The prompt's key: a repeated prompt is the same run.
+    /// The prompt's key: a repeated prompt belongs to the same run.
     key: Option<String>,
 }

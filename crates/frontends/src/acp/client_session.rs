@@ -1,4 +1,4 @@
-//! The state of one client in one session: what was sent for which of its messages, and nothing that is in the log.
+//! The state of one client in one session: the messages that were sent for the client's own messages, and nothing that is in the log.
 
 use std::collections::VecDeque;
 
@@ -7,23 +7,23 @@ use serde_json::value::RawValue;
 
 use plexus_protocol::{Position, Request, RequestId, RunId};
 
-/// Most prompts of one client in one session: those that wait for their end, and the last that ended. A further prompt is
+/// Maximum number of prompts of one client in one session: those that wait for their end, and the last that ended. A further prompt is
 /// refused while all of them wait.
 const PROMPTS: usize = 64;
-/// Most requests remembered as sent to one client. Past it the oldest closed one is forgotten, or else the oldest of all, whose
-/// end is then not sent to this client by `$/cancel_request`.
+/// Maximum number of requests remembered as sent to one client. Beyond it the oldest closed one is dropped, or else the oldest of all,
+/// whose end is then not sent to this client by `$/cancel_request`.
 const ASKED: usize = 512;
-/// Most queued messages, not in the log, for one client in one session; further ones are not sent.
+/// Maximum number of queued messages, not in the log, for one client in one session; further ones are not sent.
 const OUT: usize = 64;
 
 /// The role of a client in a session (RFD #533).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
-    /// All that the scopes allow.
+    /// The client may do everything that its scopes allow.
     #[default]
     Controller,
-    /// Only watch.
+    /// The client only watches.
     Observer,
 }
 
@@ -31,12 +31,12 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HistoryPolicy {
-    /// Everything.
+    /// The whole history.
     #[default]
     Full,
     /// Only the open requests.
     PendingOnly,
-    /// Nothing.
+    /// No history.
     None,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Entry {
     pub(super) role: Role,
     /// `true` if open requests are sent after the history.
     pub(super) asks: bool,
-    /// The stream begins after this position.
+    /// The position after which the stream begins.
     pub(super) after: Position,
-    /// Events up to this position are history.
+    /// The position up to which events are history.
     pub(super) live_at: Position,
-    /// The response due after the history, as id and result; kept for a stream that resumes from before it.
+    /// The response due after the history, as id and result; stored for a stream that resumes from before it.
     pub(super) owed: Option<(Box<RawValue>, Box<RawValue>)>,
     /// `true` if the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
@@ -63,18 +63,18 @@ pub(super) struct Waiting {
     /// The JSON-RPC id, as written by the client.
     pub(super) id: Box<RawValue>,
     pub(super) run_id: RunId,
-    /// The position of the run's end; kept for a stream that resumes from before it.
+    /// The position of the run's end; stored for a stream that resumes from before it.
     pub(super) ended: Option<Position>,
 }
 
-/// The form in which a client was shown a request.
+/// The form in which a request was sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownAs {
     /// A question, which the client may answer.
     Question,
     /// A tool call, since the client may not answer.
     ToolCall,
-    /// An event, since the client may not answer and takes events.
+    /// An event, since the client may not answer and accepts events.
     Event,
     /// A tool call, since the client has left the request to the user's computer.
     ForDesk,
@@ -84,23 +84,23 @@ pub(super) enum ShownAs {
 pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) at: Position,
-    /// The revision and digest that the client was shown.
+    /// The revision and digest of the request when it was sent.
     pub(super) shown: (u64, String),
     /// The tool call that waits for the answer.
     pub(super) tool_call: String,
     pub(super) shown_as: ShownAs,
-    /// The position of its end.
+    /// The position of the request's end.
     pub(super) over: Option<Position>,
     /// `true` if this client has answered, so that the request need not be withdrawn from it.
     pub(super) answered: bool,
 }
 
-/// The state of a client in a session; all that is kept of its stream while no connection reads it.
+/// The state of a client in a session; the only stored part of its stream while no connection reads it.
 pub(super) struct ClientSessionState {
-    /// Counts how often the client joined; a stream of an older generation begins again.
+    /// The number of times that the client joined; a stream of an older generation begins again.
     pub(super) generation: u64,
     pub(super) entry: Entry,
-    /// Everything up to this position was sent.
+    /// The position up to which everything was sent.
     pub(super) position: Position,
     /// `true` if the response and requests due at `live_at` were sent.
     pub(super) greeted: bool,
@@ -113,8 +113,8 @@ pub(super) struct ClientSessionState {
 }
 
 impl ClientSessionState {
-    /// `before`: the client's state until now. Its prompts still wait; requests are sent once more, as all of the history is sent
-    /// again.
+    /// Makes the state. `before`: the client's state until now. Its prompts still wait; requests are sent once more, as all of the
+    /// history is sent again.
     pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
         let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
         Self { generation, position: entry.after, entry, greeted: false, taking, prompts, asked: Vec::new(), out }
@@ -129,7 +129,7 @@ impl ClientSessionState {
         self.prompts.iter().any(|prompt| prompt.run_id == *run_id)
     }
 
-    /// The runs of the prompts that wait, the oldest first.
+    /// Returns the runs of the prompts that wait, the oldest first.
     pub(super) fn runs(&self) -> Vec<RunId> {
         self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| prompt.run_id.clone()).collect()
     }
@@ -138,12 +138,12 @@ impl ClientSessionState {
         self.entry.role
     }
 
-    /// Everything up to this position was sent.
+    /// Returns the position up to which everything was sent.
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// Queues a message that is not in the log. False: too many wait, and it is not sent.
+    /// Queues a message that is not in the log. Returns `false` if too many wait; then it is not sent.
     pub(super) fn say(&mut self, json: Vec<u8>) -> bool {
         let fits = self.out.len() < OUT;
         if fits {
@@ -152,8 +152,8 @@ impl ClientSessionState {
         fits
     }
 
-    /// Begins to pass a prompt to the session: until [`taken`](Self::taken), no event of a run of this device is sent. False: too
-    /// many wait.
+    /// Begins to pass a prompt to the session: until [`taken`](Self::taken), no event of a run of this device is sent. Returns `false` if
+    /// too many wait.
     pub(super) fn take(&mut self, id: &RawValue) -> bool {
         let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
         let fits = waiting + self.taking.len() < PROMPTS;
@@ -181,13 +181,13 @@ impl ClientSessionState {
         self.taking.iter().any(|taking| taking.get() == id) || self.run_of(id).is_some()
     }
 
-    /// The run of a prompt that waits, by its JSON-RPC id.
+    /// Returns the run of a prompt that waits, by its JSON-RPC id.
     pub(super) fn run_of(&self, id: &str) -> Option<RunId> {
         let prompt = self.prompts.iter().rev().find(|prompt| prompt.ended.is_none() && prompt.id.get() == id);
         prompt.map(|prompt| prompt.run_id.clone())
     }
 
-    /// The id of a prompt whose run ended before the current position, so that the response is due now.
+    /// Returns the id of a prompt whose run ended before the current position, so that the response is due now.
     pub(super) fn ended_before(&mut self, run_id: &RunId, at: Position) -> Option<Box<RawValue>> {
         let behind = at <= self.position;
         let prompt = self.prompts.iter_mut().rfind(|prompt| prompt.run_id == *run_id && prompt.ended.is_none())?;
@@ -198,7 +198,7 @@ impl ClientSessionState {
         Some(prompt.id.clone())
     }
 
-    /// The JSON-RPC ids of the prompts that wait.
+    /// Returns the JSON-RPC ids of the prompts that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &RawValue> {
         self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| &*prompt.id)
     }
@@ -210,14 +210,14 @@ impl ClientSessionState {
         }
     }
 
-    /// The digest of the revision that the client was shown, if it was.
+    /// Returns the digest of the revision that was sent to the client, if it was.
     pub(super) fn digest_of(&self, id: &RequestId, revision: u64) -> Option<String> {
         let question = |asked: &&Asked| asked.id == *id && asked.shown.0 == revision;
         let asked = self.asked.iter().find(|asked| question(asked) && asked.shown_as == ShownAs::Question);
         asked.map(|asked| asked.shown.1.clone())
     }
 
-    /// Leaves an open request to the user's computer. False: it is not open for this client.
+    /// Leaves an open request to the user's computer. Returns `false` if it is not open for this client.
     pub(super) fn leave_to_desk(&mut self, id: &RequestId) -> bool {
         let asked = self.asked.iter_mut().find(|asked| asked.id == *id && asked.over.is_none());
         asked.map(|asked| asked.shown_as = ShownAs::ForDesk).is_some()

@@ -24,32 +24,32 @@ use plexus_protocol::{DeviceId, SessionId};
 use plexus_router::stop::stopping;
 use plexus_router::{Core, Problem};
 
-/// Most connections of all devices together; a further one is refused with 503.
+/// Maximum number of connections of all devices together; a further one is refused with 503.
 pub(super) const CONNECTIONS: usize = 256;
-/// Most connections of one device. A further one replaces the one idle for longest; if none is idle, it is refused with 429.
+/// Maximum number of connections of one device. A further one replaces the one idle for longest; if none is idle, it is refused with 429.
 pub(super) const OF_ONE: usize = 32;
 /// Lifetime of a connection without an open stream and without a request.
 const IDLE: Duration = Duration::from_secs(300);
-/// Most requests of one connection in progress or with responses that wait for a stream; a further one is refused with 429.
+/// Maximum number of requests of one connection in progress or with responses that wait for a stream; a further one is refused with 429.
 const IN_FLIGHT: usize = 128;
-/// The same for messages of all kinds: notifications and responses are taken where requests are refused no more.
+/// Maximum number of messages of all kinds: notifications and responses are still accepted when requests are refused.
 const MESSAGES: usize = 4 * IN_FLIGHT;
-/// About the most bytes of messages that wait for the streams of one connection; past it requests are refused with 429.
+/// Approximate maximum size of messages that wait for the streams of one connection, in bytes; beyond it requests are refused with 429.
 const WAITING: usize = 4 << 20;
-/// Most session streams of one connection; a further one is refused with 429.
+/// Maximum number of session streams of one connection; a further one is refused with 429.
 const STREAMS: usize = 128;
-/// Most streams of unknown or hidden sessions, since a client may open a stream before it loads the session. A further one gets
-/// 404.
+/// Maximum number of streams of unknown or hidden sessions, since a client may open a stream before it loads the session. A further one
+/// gets 404.
 const AHEAD: usize = 16;
 
-/// Time that a stream, opened by its connection's name, waits for `initialize`; then it gets 404.
+/// Maximum time that a stream, opened by its connection's name, waits for `initialize`; then it gets 404.
 const HELLO: Duration = Duration::from_secs(30);
 
 /// All connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Connections {
     all: Arc<Mutex<BTreeMap<String, Arc<Connection>>>>,
-    /// Counts new connections.
+    /// A counter of new connections.
     entered: Arc<watch::Sender<u64>>,
     /// Lifetime of a connection without an open stream and without a request.
     idle: Duration,
@@ -62,7 +62,7 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// No connections yet; each will live `idle` without an open stream and without a request.
+    /// Makes a set without connections; each will live for `idle` without an open stream and without a request.
     pub fn lasting(idle: Duration) -> Self {
         Self { all: Arc::default(), entered: Arc::new(watch::Sender::new(0)), idle }
     }
@@ -143,19 +143,19 @@ impl Connections {
         Ok(connection)
     }
 
-    /// The connection with this identifier, if it belongs to this device; others are treated as unknown.
+    /// Returns the connection with this identifier, if it belongs to this device; others are treated as unknown.
     pub(super) fn find(&self, caller: &Caller, id: &str) -> Option<Arc<Connection>> {
         let found = self.lock().get(id).cloned();
         found.filter(|connection| connection.device == caller.device().device_id)
     }
 
-    /// The device's connection of that name.
+    /// Returns the device's connection of that name.
     pub(super) fn named(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
         let mine = |one: &&Arc<Connection>| one.device == caller.device().device_id;
         self.lock().values().filter(mine).find(|one| one.name.as_deref() == Some(name)).cloned()
     }
 
-    /// As [`named`](Self::named); waits up to [`HELLO`] for a connection that is just beginning. Cancellation safe.
+    /// Like [`named`](Self::named), but waits up to [`HELLO`] for a connection that is just beginning. Cancellation safe.
     pub(super) async fn expected(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
         let mut entered = self.entered.subscribe();
         let found = async {
@@ -219,7 +219,7 @@ pub(super) struct Connection {
     /// `None` once the connection has ended; its client is then in no session.
     peer: Mutex<Option<Peer>>,
     inner: Mutex<Inner>,
-    /// Counts changes after which streams must check again.
+    /// A counter of the changes after which streams must check again.
     pub(super) changed: watch::Sender<u64>,
     pub(super) ended: watch::Sender<bool>,
 }
@@ -272,8 +272,8 @@ impl Connection {
         (inner.streams == 0 && inner.flights == 0).then(|| inner.idle_since + self.idle)
     }
 
-    /// Handles one message. Its call begins before this returns, so that messages are handled in order; the response is sent on a
-    /// stream. `charge` is kept until then.
+    /// Handles one message. Its call begins before this returns, so that messages are handled in order; the response is sent on a stream.
+    /// `charge` is held until then.
     ///
     /// # Errors
     /// 404 `connection_not_found` if the connection has ended; 429 `stream_not_open` if too many responses wait to be read, `busy`
@@ -326,8 +326,8 @@ impl Connection {
         self.notify_streams();
     }
 
-    /// Adjusts the charge to what the queues hold. A connection above its limit ends; its client connects again and resumes its
-    /// sessions from its cursors.
+    /// Adjusts the charge to the size of the queues. A connection above its limit ends; its client reconnects and resumes its sessions
+    /// from its cursors.
     pub(super) fn charge_queues(&self, inner: &mut Inner) {
         let kept = inner.queues.values().map(StreamQueue::bytes).sum();
         if kept != inner.charge.bytes() && inner.charge.resize(kept).is_err() {
@@ -376,13 +376,13 @@ impl Connection {
     }
 }
 
-/// The problem of a connection that the device does not have.
+/// Returns the problem of a connection that the device does not have.
 pub(super) fn no_connection() -> Problem {
     let words = "there is no such connection (any more): start again with `initialize`";
     Problem::new(StatusCode::NOT_FOUND, "connection_not_found", words)
 }
 
-/// The problem of a session that the client does not have.
+/// Returns the problem of a session that the client does not have.
 pub(super) fn no_session() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "session_not_found", "there is no such session")
 }

@@ -1,7 +1,7 @@
 //! ACP over Streamable HTTP (RFD "Streamable HTTP & WebSocket Transport", and the behaviour of the official SDKs): POST for the
 //! client's messages, one GET for the connection's stream and one for each session's, DELETE at the end.
 //!
-//! The RFD asks for HTTP/2, which comes with TLS; over HTTP/1.1 each stream needs a socket of its own.
+//! The RFD requires HTTP/2, which comes with TLS; over HTTP/1.1 each stream needs a socket of its own.
 //!
 //! Beyond the RFD: every event of a stream has an `id`, and `Last-Event-ID` resumes exactly after it. On a session's stream it is
 //! the cursor of the log, or `<cursor>+<n>` for a response that is not in the log; on the connection's, a number. One position of
@@ -43,7 +43,7 @@ const SESSION: HeaderName = HeaderName::from_static("acp-session-id");
 /// The header with the event id to resume after.
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Methods that need the session's header, whatever their params.
+/// Methods that need the session's header, regardless of their params.
 const OF_A_SESSION: [&str; 12] = [
     "session/attach",
     "session/cancel",
@@ -59,14 +59,14 @@ const OF_A_SESSION: [&str; 12] = [
     "session/set_model",
 ];
 
-/// Longest name that a client may give its connection, in bytes.
+/// Maximum length of the name that a client may give its connection, in bytes.
 const NAME_MAX: usize = 64;
 
 fn bad(code: &'static str, words: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, code, words)
 }
 
-/// A header that may come once, as text.
+/// Returns a header that may occur once, as text.
 fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
@@ -79,7 +79,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     }
 }
 
-/// The connection's name in the query: 1 to 64 letters, digits, `_` and `-`.
+/// Returns the connection's name in the query: 1 to 64 letters, digits, `_` and `-`.
 fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
     let query = parts.uri.query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "connection");
@@ -92,7 +92,7 @@ fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
     Ok(Some(name.into_owned()))
 }
 
-/// The connection that a request names.
+/// Returns the connection that a request names.
 fn connection_of(state: &AcpState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
     if let Some(id) = header(&parts.headers, &CONNECTION)? {
         return state.connections.find(caller, id).ok_or_else(no_connection);
@@ -120,7 +120,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 }
 
 impl Head<'_> {
-    /// The session in its params.
+    /// Returns the session in the message's params.
     fn session(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Of {
@@ -132,7 +132,7 @@ impl Head<'_> {
     }
 }
 
-/// A JSON-RPC error as the direct response to a POST.
+/// Returns a JSON-RPC error as the direct response to a POST.
 fn refused(code: i64, words: &str) -> Response {
     let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": words } });
     let mut response = json_response(error.to_string().into_bytes());
@@ -158,8 +158,8 @@ fn accepted() -> Response {
     response
 }
 
-/// `POST /acp` and `POST /acp/{runtime_id}`: one message of the client. `initialize` is answered directly; everything else on a
-/// stream.
+/// Handles `POST /acp` and `POST /acp/{runtime_id}`: one message of the client. `initialize` gets a direct response; everything else a
+/// response on a stream.
 ///
 /// # Errors
 /// 400 for an invalid message or header; 404 for a connection that is unknown or belongs to another device; 429 and 503 at the
@@ -238,7 +238,7 @@ fn mismatch() -> Problem {
     bad("session_mismatch", "`Acp-Session-Id` and the message name two sessions")
 }
 
-/// `GET` without an upgrade: opens the connection's stream, or with `Acp-Session-Id` that session's. It replaces an open one.
+/// Handles a `GET` without an upgrade: opens the connection's stream, or with `Acp-Session-Id` that session's. It replaces an open one.
 ///
 /// # Errors
 /// 406 unless the client accepts `text/event-stream`; 400 and 404 as for [`post`]; 409 if `Last-Event-ID` cannot be resumed:
@@ -286,7 +286,7 @@ pub(super) async fn get(state: AcpState, caller: Caller, parts: &Parts) -> Resul
     Ok(response)
 }
 
-/// The position of a `Last-Event-ID`.
+/// Returns the start position of a `Last-Event-ID`.
 fn start(core: &Core, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
     let wrong = || bad("bad_cursor", "`Last-Event-ID` does not belong to this stream");
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
@@ -319,10 +319,10 @@ fn resumed(core: &Core, session: &SessionId, cursor: Cursor) -> Result<Position,
         .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }))
 }
 
-/// `DELETE`: ends the connection and its streams; sessions go on.
+/// Handles `DELETE`: ends the connection and its streams; sessions continue.
 ///
 /// # Errors
-/// As for [`post`].
+/// The errors of [`post`].
 pub(crate) async fn delete(state: AcpState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
     let connection = connection_of(&state, caller, &call.parts)?;

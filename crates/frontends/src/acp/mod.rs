@@ -88,24 +88,24 @@ impl AcpState {
 /// One JSON-RPC message for the client.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sent {
-    /// The session whose stream carries the message; `None`: the connection's own.
+    /// The session whose stream carries the message; `None` for the connection's own.
     pub(super) session: Option<SessionId>,
-    /// Set on the last message of a position in the log: the client may resume after it.
+    /// The cursor of the last message of a position in the log: the client may resume after it.
     pub(super) cursor: Option<Cursor>,
     /// The message, one line.
     pub(super) json: Vec<u8>,
-    /// `true` if the log brings the message again to a client that resumes from before it.
+    /// `true` if the log produces the message again for a client that resumes from before it.
     pub(super) in_log: bool,
 }
 
 impl Sent {
-    /// A message that is not in the log.
+    /// Makes a message that is not in the log.
     fn to(session: Option<SessionId>, json: Vec<u8>) -> Self {
         Self { session, cursor: None, json, in_log: false }
     }
 }
 
-/// `GET /acp` and `GET /acp/{runtime_id}`.
+/// Handles `GET /acp` and `GET /acp/{runtime_id}`.
 ///
 /// # Errors
 /// 404 for a runtime that the caller may not see.
@@ -118,7 +118,7 @@ async fn get(state: AcpState, call: Call) -> Result<Response, Problem> {
     Ok(serve(state, caller, call.parts, runtime))
 }
 
-/// The runtime of the path.
+/// Returns the runtime of the path.
 ///
 /// # Errors
 /// 404 if there is none that the caller may see.
@@ -135,7 +135,7 @@ pub(super) fn runtime_of(core: &Core, caller: &Caller, call: &Call) -> Result<Op
     Ok(Some(id))
 }
 
-/// ACP over a WebSocket: answers the handshake and serves the connection from then on.
+/// Serves ACP over a WebSocket: responds to the handshake and serves the connection from then on.
 fn serve(state: AcpState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
     let core = state.core.clone();
     let peer = Peer::new(state, caller.clone(), runtime);
@@ -150,7 +150,7 @@ struct WebSocketConnection {
 }
 
 impl WebSocketConnection {
-    /// Keeps a stream for each session that the client is in.
+    /// Holds a stream for each session that the client is in.
     fn sync_streams(&mut self) {
         let sessions = self.peer.sessions();
         self.streams.retain(|stream| sessions.contains(stream.session()));
@@ -191,7 +191,7 @@ impl SocketProtocol for WebSocketConnection {
     }
 }
 
-/// Messages as frames.
+/// Returns messages as frames.
 fn frames(sent: &[Sent]) -> Vec<u8> {
     let mut frames = Vec::with_capacity(sent.iter().map(|sent| sent.json.len() + 10).sum());
     for sent in sent {

@@ -20,7 +20,7 @@ pub(super) struct Stream {
     /// The stream's number in its queue.
     number: u64,
     streams: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
-    /// Set until the stream has begun.
+    /// The start of the stream, until the stream has begun.
     start: Option<Start>,
     changed: watch::Receiver<u64>,
     /// The number of the last message written.
@@ -28,7 +28,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Stream number `number` of a queue.
+    /// Makes stream number `number` of a queue.
     pub(super) fn new(
         connection: Arc<Connection>,
         session: Option<SessionId>,
@@ -39,7 +39,7 @@ impl Stream {
         Self { connection, session, number, streams, start: Some(start), changed, written: 0 }
     }
 
-    /// Accesses the queue. `None`: the connection has ended, or a newer stream has replaced this one.
+    /// Accesses the queue. Returns `None` if the connection has ended, or a newer stream has replaced this one.
     fn queue<T>(&self, look: impl FnOnce(&mut StreamQueue) -> T) -> Option<T> {
         if *self.connection.ended.borrow() {
             return None;
@@ -60,7 +60,7 @@ impl Stream {
         self.connection.charge_queues(&mut inner);
     }
 
-    /// Keeps a session stream for each session that the client is in, if one stream has them all.
+    /// Holds a session stream for each session that the client is in, if one stream has them all.
     fn sync_streams(&self, streams: &mut Vec<SessionStream>) {
         if self.session.is_none() && self.connection.is_named() {
             let peer = self.connection.peer();
@@ -103,7 +103,7 @@ impl Stream {
             self.begin(start, &mut streams)?;
             self.start = None;
         } else {
-            // The caller asks for more, so everything before was written.
+            // The caller requests more, so everything before was written.
             let at = |stream: &SessionStream| Some((stream.session().clone(), stream.cursor()?.position));
             let positions = streams.iter().filter_map(at).collect();
             self.queue(|queue| queue.flushed(self.written, positions))?;
@@ -145,7 +145,7 @@ impl Stream {
             self.keep(other);
             let messages = self.queue(|queue| {
                 if let Some(before) = before {
-                    // The client has nothing of the session yet, or begins again.
+                    // The client has received nothing of the session yet, or begins again.
                     let position = queue.positions.entry(session).or_insert(before);
                     *position = before.min(*position);
                 }
@@ -197,7 +197,7 @@ impl Drop for Stream {
             return;
         };
         queue.open = false;
-        // The queue of a session that the client has left is not needed any more.
+        // The queue of a session that the client has left is no longer needed.
         let empty = queue.waiting.is_empty() && queue.written.is_empty() && queue.positions.is_empty();
         if empty && self.session.is_some() {
             inner.queues.remove(&self.session);

@@ -21,9 +21,9 @@ use plexus_router::guard::{DEPTH, deeper_than};
 use plexus_router::jsonrpc::Incoming;
 use plexus_router::wire::parse_request_name;
 
-/// The version of ACP that is spoken.
+/// The supported version of ACP.
 const PROTOCOL: u16 = 1;
-/// Longest JSON-RPC id of a client, in bytes; a longer one is refused.
+/// Maximum length of a client's JSON-RPC id, in bytes; a longer one is refused.
 const ID_MAX: usize = 1024;
 
 /// The messages for the client in reply to a message, often none. Dropping it early does not undo the call.
@@ -49,7 +49,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// A new connection. `runtime`: the runtime of its path.
+    /// Makes a new connection. `runtime`: the runtime of its path.
     pub(crate) fn new(state: AcpState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
         let shared = Arc::new(Shared::new(caller.device()));
         Self { ctx: Ctx { state, caller, runtime, shared } }
@@ -60,12 +60,12 @@ impl Peer {
         self.ctx.shared.with(|tables| tables.client.is_some())
     }
 
-    /// The sessions that the client is in.
+    /// Returns the sessions that the client is in.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
         self.ctx.shared.with(|tables| tables.sessions.keys().cloned().collect())
     }
 
-    /// The stream of a session; it waits while the client is not in that session. At most one for each session may be in use.
+    /// Returns the stream of a session; it waits while the client is not in that session. At most one for each session may be in use.
     pub(crate) fn session_stream(&self, session: SessionId) -> SessionStream {
         SessionStream::new(self.ctx.state.core.clone(), Arc::clone(&self.ctx.shared), session)
     }
@@ -142,7 +142,7 @@ impl Peer {
         let later = match method {
             "session/cancel" => ctx.cancel(params),
             "$/cancel_request" => ctx.cancel_request(params),
-            // Notifications have no response; their effects come as events.
+            // Notifications have no response; their effects arrive as events.
             method => ctx.pass(method, params, true),
         };
         match later {
@@ -247,8 +247,8 @@ impl Peer {
         }))
     }
 
-    /// Handles an error in response to a request. For a request to people it is no answer: the request stays open for this client
-    /// and the others.
+    /// Handles an error in response to a request. For a request to users it is not an answer: the request stays open for this client and
+    /// the others.
     fn refused(&self, id: &str, error: &RawValue) {
         let Ok(name) = serde_json::from_str::<String>(id) else { return };
         let no_error = || Failure { code: -32603, message: "an error that is none".into(), data: Value::Null };

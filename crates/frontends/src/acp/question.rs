@@ -23,8 +23,9 @@ pub(super) fn is_too_risky(request: &Request, limit: Option<Risk>) -> bool {
     limit.is_some_and(|limit| request.risk > limit)
 }
 
-/// A request as `session/request_permission`, or as `elicitation/create` if it fits and the client supports it. Every request
-/// has a form, so that a client can at least show what it cannot answer. A client with a risk limit is offered what it may choose.
+/// Returns a request as `session/request_permission`, or as `elicitation/create` if it fits and the client supports it. Every request has
+/// a form, so that a client can at least display a request that it cannot answer. A client with a risk limit is offered only permitted
+/// answers.
 pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSupport, limit: Option<Risk>) -> Vec<u8> {
     let native: Option<Members<'_>> =
         request.native.as_deref().and_then(|native| serde_json::from_str(native.get()).ok());
@@ -46,9 +47,9 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
     let (session, meta) = (raw(&request.session_id), raw(&meta));
     let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
     let id = &*request_name(request.request_id.as_str(), request.revision);
-    // The agent's own message, if it speaks ACP.
+    // The agent's own message, if the agent uses ACP.
     if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
-        // Clients may show only this tool call, so it must contain the whole request.
+        // Clients may display only this tool call, so it must contain the whole request.
         let call = native.get("toolCall").and_then(|call| with_words(call, request));
         let call = call.as_ref().map(|call| ("toolCall", &**call));
         let options = raw(&options(request, &native, limit));
@@ -85,7 +86,7 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
     shape::request(id, "session/request_permission", &params)
 }
 
-/// The agent's tool call with the missing text added; `None` if it has its own.
+/// Returns the agent's tool call with the missing text added; `None` if it has its own.
 fn with_words(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
     let mut call: Map<String, Value> = serde_json::from_str(call.get()).ok()?;
     // Empty members count as absent.
@@ -107,7 +108,7 @@ fn text(words: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": words } })
 }
 
-/// The form for a prompt or a pick.
+/// Returns the form for a prompt or a pick.
 fn form(request: &Request) -> Value {
     let titled = |item: &plexus_protocol::Item| json!({ "const": item.id, "title": item.label });
     let items: Vec<Value> = request.items.iter().map(titled).collect();
@@ -123,8 +124,8 @@ fn form(request: &Request) -> Value {
     json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
 }
 
-/// The options of a request as permission options: the answers that a device with this limit may give. The verbs are the gateway's; an
-/// agent's own label is quoted beside its verb, and its other members of an option are kept.
+/// Returns the options of a request as permission options: the answers that a device with this limit may give. The verbs are the
+/// gateway's; an agent's own label is quoted beside its verb, and its other members of an option are retained.
 fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<Value> {
     let own: Vec<Map<String, Value>> =
         native.get("options").and_then(|own| serde_json::from_str(own.get()).ok()).unwrap_or_default();
@@ -155,7 +156,7 @@ fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<
     options
 }
 
-/// The kind in which ACP clients know an answer. One that is none of its four must not be read as allowing.
+/// Returns the kind in which ACP clients know an answer. An answer that is none of the four kinds must not be read as allowing.
 fn kind_of(role: AnswerRole) -> &'static str {
     match role {
         AnswerRole::AllowOnce => "allow_once",
@@ -167,12 +168,12 @@ fn kind_of(role: AnswerRole) -> &'static str {
     }
 }
 
-/// The id of an option that the gateway adds.
+/// Returns the id of an option that the gateway adds.
 fn own_id(role: AnswerRole) -> String {
     format!("plexus:{}", json!(role).as_str().unwrap_or_default())
 }
 
-/// A request that the client may not answer, shown as a tool call.
+/// Returns a request that the client may not answer as a tool call.
 pub(super) fn card(request: &Request) -> Vec<u8> {
     let update = json!({
         "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
@@ -181,7 +182,7 @@ pub(super) fn card(request: &Request) -> Vec<u8> {
     own_update(&request.session_id, &update)
 }
 
-/// A request that the client has left to the user's computer, shown as a tool call.
+/// Returns a request that the client has left to the user's computer as a tool call.
 pub(super) fn card_for_desk(request: &Request) -> Vec<u8> {
     let note = text("Waits for your computer: it is too risky to be allowed here, and stays open.");
     let update = json!({
@@ -191,14 +192,14 @@ pub(super) fn card_for_desk(request: &Request) -> Vec<u8> {
     own_update(&request.session_id, &update)
 }
 
-/// The end of such a tool call.
+/// Returns the end of such a tool call.
 pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved) -> Vec<u8> {
     let status =
         if receipt.ok == Some(false) || receipt.state != RequestState::Answered { "failed" } else { "completed" };
     own_update(session, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }))
 }
 
-/// The result of joining a session, with the names of its open requests in `_meta.plexus.requests`.
+/// Returns the result of joining a session, with the names of its open requests in `_meta.plexus.requests`.
 pub(super) fn with_open(result: &RawValue, open: &[Arc<Request>]) -> Box<RawValue> {
     let Ok(result) = serde_json::from_str::<Members<'_>>(result.get()) else { return result.to_owned() };
     let mut meta: Value =
@@ -223,7 +224,7 @@ pub(super) struct Resolved {
     resolved_by: Resolver,
 }
 
-/// The end of a request in the form of RFD #533.
+/// Returns the end of a request in the form of RFD #533.
 pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt: &Resolved, meta: Value) -> Vec<u8> {
     let kind = match receipt.state {
         RequestState::Answered => "selected",
@@ -248,8 +249,8 @@ pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt:
 /// A client's response to a request.
 pub(super) enum Reply {
     Answer(Box<Answer>),
-    /// None. `cancelled` is none either, since clients also send it when they cancel their turn, which must not decide the request
-    /// for others.
+    /// There is no answer. `cancelled` is not an answer either, since clients also send it when they cancel their turn, which must not
+    /// decide the request for others.
     NoAnswer,
     /// The request is left to the user's computer.
     ForDesk,
@@ -272,7 +273,7 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
         option_id: Option<String>,
     }
     let said: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
-    // The gateway's own options first, so that no option of an agent passes for one.
+    // The gateway's own options first, so that no option of an agent can imitate one.
     let own = |id: &str| AnswerRole::ALL.into_iter().find(|role| own_id(*role) == id);
     let own_answer = |role: AnswerRole| {
         let all = answers::actions(request, Answerer::UNLIMITED).into_iter().filter(|action| action.role == role);
@@ -340,7 +341,7 @@ fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, Stri
     }
 }
 
-/// The number of fields of the agent's form; one for a form of the gateway.
+/// Returns the number of fields of the agent's form; one for a form of the gateway.
 fn fields_of(request: &Request) -> usize {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

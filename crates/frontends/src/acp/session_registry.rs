@@ -1,4 +1,4 @@
-//! The ACP clients in each session now, kept in memory only.
+//! The ACP clients that are in each session, held in memory only.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl AcpSessionRegistry {
         (gone, stay)
     }
 
-    /// The owner's client in a session that supports `method`: the one that opened the session, else the newest.
+    /// Returns the owner's client in a session that supports `method`: the one that opened the session, else the newest.
     fn able(&self, session: &SessionId, owner: &SessionOwner, method: &str) -> Option<Arc<Shared>> {
         let mut members = self.lock().get(session).cloned().unwrap_or_default();
         members.retain(|member| owner.is(&member.device, &member.program) && member.role == Role::Controller);
@@ -77,9 +77,9 @@ impl AcpSessionRegistry {
     }
 }
 
-/// Time for a client to handle a file, or to start, inspect or end a command.
+/// Maximum time for a client to handle a file, or to start, inspect or end a command.
 const CALL_TIME: Duration = Duration::from_secs(60);
-/// Time for a command that the agent waits for; then the agent may ask again.
+/// Maximum time for a command that the agent waits for; then the agent may request it again.
 const WAIT_TIME: Duration = Duration::from_secs(60 * 60);
 /// The JSON-RPC code for an agent whose client took too long.
 const TIMED_OUT: i64 = -32001;
@@ -98,7 +98,7 @@ impl ForwardedCalls {
         Self { sessions, auth, time: CALL_TIME }
     }
 
-    /// The same with another timeout, except for waiting for a command.
+    /// Sets another timeout, except for waiting for a command.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { time, ..self }

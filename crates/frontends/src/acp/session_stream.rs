@@ -1,5 +1,5 @@
-//! The stream of one session to one client: a cursor into the log, and the few things that translating for this client needs.
-//! The log is the source; [`ClientSessionState`] records only what was sent for which of the client's own messages.
+//! The stream of one session to one client: a cursor into the log, and the little state that translating for this client needs. The log
+//! is the source; [`ClientSessionState`] records only which messages were sent for the client's own messages.
 
 // Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -39,7 +39,7 @@ pub(crate) struct SessionStream {
 enum Shown {
     /// The messages to send.
     Messages(Vec<Vec<u8>>),
-    /// Not yet: it will soon be known whose run the event belongs to.
+    /// The translation is delayed: it will soon be known whose run the event belongs to.
     Later,
 }
 
@@ -52,12 +52,12 @@ impl SessionStream {
         stream
     }
 
-    /// The session.
+    /// Returns the session.
     pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// The cursor up to which everything was sent; `None` while the client is not in the session.
+    /// Returns the cursor up to which everything was sent; `None` while the client is not in the session.
     pub(crate) fn cursor(&self) -> Option<Cursor> {
         let position =
             self.shared.with(|tables| tables.sessions.get(&self.session).map(ClientSessionState::position))?;
@@ -82,7 +82,7 @@ impl SessionStream {
         self.page.clear();
     }
 
-    /// The next messages; waits until there are some, also while the client is not in the session. Cancellation safe.
+    /// Returns the next messages; waits until there are some, also while the client is not in the session. Cancellation safe.
     pub(crate) async fn next(&mut self) -> Vec<Sent> {
         loop {
             self.changed.borrow_and_update();
@@ -111,7 +111,7 @@ impl SessionStream {
         }
     }
 
-    /// Follows the client's current state. False: the client is not in the session.
+    /// Follows the client's current state. Returns `false` if the client is not in the session.
     fn sync_state(&mut self) -> bool {
         let found = self.shared.with(|tables| {
             let state = tables.sessions.get(&self.session)?;
@@ -132,7 +132,7 @@ impl SessionStream {
         true
     }
 
-    /// The messages that are not in the log.
+    /// Returns the messages that are not in the log.
     fn say(&self) -> Vec<Sent> {
         let out = self.shared.with(|tables| {
             tables.sessions.get_mut(&self.session).map(|state| std::mem::take(&mut state.out)).unwrap_or_default()
@@ -190,7 +190,7 @@ impl SessionStream {
         }
     }
 
-    /// The due response and the open requests, once, after the history. `next`: the first position after it.
+    /// Returns the due response and the open requests, once, after the history. `next`: the first position after it.
     fn greeting(&self, next: Position) -> Option<(Position, Vec<Vec<u8>>)> {
         let (live_at, owed, asks) = self.with_state(|state, _| {
             if state.greeted || next <= state.entry.live_at {
@@ -203,7 +203,7 @@ impl SessionStream {
         let open = asks.then(|| self.core.directory.requests().open(&Filter::session(self.session.clone())));
         if let Some((id, result)) = owed {
             let result = match &open {
-                // A client that comes back closes the dialogs of all others.
+                // A reconnecting client closes the dialogs of all other requests.
                 Some(open) => question::with_open(&result, open),
                 None => result,
             };
@@ -216,7 +216,7 @@ impl SessionStream {
         Some((live_at, messages))
     }
 
-    /// The request to the client, once; as a tool call if the client may not answer.
+    /// Returns the request for the client, once; as a tool call if the client may not answer.
     fn ask(&self, request: &Request, at: Position) -> Option<Vec<u8>> {
         self.with_state(|state, support| {
             if state.was_asked(&request.request_id) {
@@ -224,7 +224,7 @@ impl SessionStream {
             }
             let limit = self.shared.limit;
             let shown_as = match state.entry.role == Role::Observer || request.observe_only {
-                // A client that takes events gets it by an event.
+                // A client that accepts events gets the request by an event.
                 true if support.events => ShownAs::Event,
                 true => ShownAs::ToolCall,
                 false if state.is_left_to_desk(&request.request_id) && question::is_too_risky(request, limit) => {
@@ -264,7 +264,7 @@ impl SessionStream {
             Kind::RequestUpdated => messages.extend(self.changed(event)),
             Kind::RequestResolved => messages.extend(self.resolved(event)),
             Kind::RunEnded => messages.extend(self.ended(event)),
-            // Who takes events has it by one.
+            // A client that accepts events gets the surface by one.
             Kind::SurfaceUpdated if !support.events => messages.extend(shape::surface(event)),
             // The update of ACP's own kinds is sent above; ACP has no message for the gateway's other kinds.
             Kind::UserMessageChunk
@@ -320,7 +320,7 @@ impl SessionStream {
         let revision = revision_of(event);
         let taken_back = self.with_state(|state, _| {
             let mut asked = state.asked.iter_mut();
-            // Not if the client was shown this revision already, or a later one.
+            // Not sent if this revision, or a later one, was sent to the client already.
             let asked = asked.find(|asked| asked.id == id && asked.over.is_none() && asked.shown.0 < revision)?;
             asked.over = Some(event.position);
             match asked.shown_as {
@@ -340,8 +340,8 @@ impl SessionStream {
         self.with_state(|state, _| {
             let told_ends = state.entry.told_ends;
             let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
-                // The client may show it since an earlier connection. It was open no more when this one asked, even if it closed
-                // after the client had joined.
+                // The client may display the request since an earlier connection. It was no longer open when this client requested it,
+                // even if it closed after the client had joined.
                 if state.entry.resumed {
                     messages.push(question::retracted(&id, 0));
                 }
@@ -363,7 +363,7 @@ impl SessionStream {
         messages
     }
 
-    /// The responses to this client's prompts whose run ended.
+    /// Returns the responses to this client's prompts whose run ended.
     fn ended(&self, event: &Event) -> Vec<Vec<u8>> {
         let epoch = self.core.directory.log().epoch();
         let ended = self.with_state(|state, _| {
@@ -379,7 +379,7 @@ impl SessionStream {
     }
 }
 
-/// The revision that a request has after an event.
+/// Returns the revision that a request has after an event.
 fn revision_of(event: &Event) -> u64 {
     #[derive(Deserialize)]
     struct Of {
@@ -388,7 +388,7 @@ fn revision_of(event: &Event) -> u64 {
     serde_json::from_slice::<Of>(&event.body).map_or(u64::MAX, |of| of.revision)
 }
 
-/// The request that an event is about.
+/// Returns the request that an event is about.
 fn request_of(event: &Event) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Of<'a> {

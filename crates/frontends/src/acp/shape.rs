@@ -19,19 +19,19 @@ use plexus_surfaces::Surface;
 /// The capabilities of a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientSupport {
-    /// Takes `_plexus/event`.
+    /// `true` if the client accepts `_plexus/event`.
     pub(super) events: bool,
-    /// Shows forms.
+    /// `true` if the client displays forms.
     pub(super) forms: bool,
-    /// Opens pages.
+    /// `true` if the client opens pages.
     pub(super) pages: bool,
-    /// Supports RFD #533.
+    /// `true` if the client supports RFD #533.
     pub(super) attach: bool,
-    /// Reads files for an agent.
+    /// `true` if the client reads files for an agent.
     pub(super) reads: bool,
-    /// Writes files for an agent.
+    /// `true` if the client writes files for an agent.
     pub(super) writes: bool,
-    /// Runs commands for an agent.
+    /// `true` if the client runs commands for an agent.
     pub(super) terminals: bool,
 }
 
@@ -51,7 +51,7 @@ impl ClientSupport {
 pub struct Failure {
     /// The code of JSON-RPC, ACP or the agent.
     pub code: i64,
-    /// The text for people.
+    /// The text for users.
     pub message: String,
     /// Further data; null if none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -111,12 +111,12 @@ impl From<plexus_auth::Denied> for Failure {
 
 // === JSON-RPC ===
 
-/// A JSON-RPC response; `id` as written by the client.
+/// Returns a JSON-RPC response; `id` is the client's text.
 pub(super) fn response(id: &str, outcome: Result<&RawValue, &Failure>) -> Vec<u8> {
     response_json(id, outcome)
 }
 
-/// A notification.
+/// Returns a notification.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Notification<'a, P> {
@@ -128,7 +128,7 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default()
 }
 
-/// A request of the gateway.
+/// Returns a request of the gateway.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Asking<'a, P> {
@@ -175,7 +175,7 @@ impl<'a> Members<'a> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// The object without the members `without` and with the members `instead`.
+    /// Returns the object without the members `without` and with the members `instead`.
     pub(super) fn with(&self, instead: &[(&str, &RawValue)], without: &[&str]) -> Box<RawValue> {
         let mut json = String::from("{");
         let kept = self.0.iter().filter(|(name, _)| !without.contains(&&**name));
@@ -195,7 +195,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// A value as raw JSON.
+/// Returns a value as raw JSON.
 pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
     // Plain values, which always serialize.
     serde_json::value::to_raw_value(value).unwrap_or_default()
@@ -203,7 +203,7 @@ pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
 
 // === events ===
 
-/// An event of one of ACP's kinds as `session/update`; the update is the event's body, byte for byte.
+/// Returns an event of one of ACP's kinds as `session/update`; the update is the event's body, byte for byte.
 pub(super) fn update(event: &Event, epoch: &Epoch) -> Vec<u8> {
     let mut meta = own_meta(event).unwrap_or_default();
     meta.insert("plexus".into(), place(event, epoch));
@@ -222,16 +222,15 @@ fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8>
     out
 }
 
-/// An update made by the gateway.
+/// Returns an update made by the gateway.
 pub(super) fn own_update(session: &SessionId, update: &Value) -> Vec<u8> {
     say(session, update.to_string().as_bytes(), &Map::new())
 }
 
-/// Columns of a surface's text.
+/// Width of a surface's text, in columns.
 const SURFACE_COLUMNS: usize = 100;
 
-/// A surface that was shown, as a tool call with its text: ACP has no surfaces. `None` for a change of one, which has only what
-/// changed.
+/// Returns a new surface as a tool call with its text: ACP has no surfaces. `None` for a change, which contains only the changed parts.
 pub(super) fn surface(event: &Event) -> Option<Vec<u8>> {
     let body: Value = serde_json::from_slice(&event.body).ok()?;
     if body.get("base").is_some() || body.get("closed").is_some() {
@@ -249,13 +248,13 @@ pub(super) fn surface(event: &Event) -> Option<Vec<u8>> {
     ))
 }
 
-/// The position of an event, for `_meta`.
+/// Returns the position of an event, for `_meta`.
 fn place(event: &Event, epoch: &Epoch) -> Value {
     let cursor = Cursor { epoch: epoch.clone(), position: event.position };
     json!({ "cursor": cursor, "run_id": event.run_id, "seq": event.seq, "at": event.at })
 }
 
-/// The agent's own `_meta` of an update.
+/// Returns the agent's own `_meta` of an update.
 fn own_meta(event: &Event) -> Option<Map<String, Value>> {
     #[derive(Deserialize)]
     struct Frame<'a> {
@@ -278,7 +277,7 @@ fn own_meta(event: &Event) -> Option<Map<String, Value>> {
     frame.params.filter(|_| frame.method.as_deref() == Some("session/update"))?.meta
 }
 
-/// Any event as the gateway's own notification.
+/// Returns any event as the gateway's own notification.
 pub(super) fn event(event: &Event, epoch: &Epoch) -> Vec<u8> {
     let mut out = br#"{"jsonrpc":"2.0","method":"_plexus/event","params":"#.to_vec();
     wire::envelope(&mut out, epoch, event);
@@ -286,7 +285,7 @@ pub(super) fn event(event: &Event, epoch: &Epoch) -> Vec<u8> {
     out
 }
 
-/// The end of a run as the response to its prompt: ACP has five stop reasons, and any other end that is no failure is
+/// Returns the end of a run as the response to its prompt: ACP has five stop reasons, and any other end that is not a failure is
 /// `end_turn`.
 pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
     match end_of(event, epoch) {
@@ -295,7 +294,7 @@ pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
     }
 }
 
-/// See [`prompt_ended`].
+/// Returns the result for [`prompt_ended`].
 ///
 /// # Errors
 /// The run failed; the agent's own error if there is one.
@@ -322,7 +321,7 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
         (_, Some("max_turn_requests")) => "max_turn_requests",
         (_, Some("refusal")) => "refusal",
         (_, Some("cancelled")) => "cancelled",
-        // ACP requires `cancelled` after a cancel, whatever the agent reported; `_meta` and the log have that.
+        // ACP requires `cancelled` after a cancel, regardless of the agent's report, which is in `_meta` and the log.
         _ if end.cancelling => "cancelled",
         _ => "end_turn",
     };
@@ -331,7 +330,7 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
     Ok(raw(&json!({ "stopReason": reason, "_meta": meta })))
 }
 
-/// The agent's own error, if the run ended with one.
+/// Returns the agent's own error, if the run ended with one.
 fn own_error(event: &Event) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Frame {
@@ -341,7 +340,7 @@ fn own_error(event: &Event) -> Option<Failure> {
     Some(frame.error)
 }
 
-/// The author of a prompt, if the event names one.
+/// Returns the author of a prompt, if the event names one.
 pub(super) fn prompted_by(event: &Event) -> Option<Resolver> {
     #[derive(Deserialize)]
     struct Of {
@@ -395,12 +394,12 @@ impl Settings {
         }
     }
 
-    /// The configuration options; `None` if the agent has none.
+    /// Returns the configuration options; `None` if the agent has none.
     pub(super) fn options(&self) -> Option<&RawValue> {
         self.options.as_deref()
     }
 
-    /// The settings as members of a response.
+    /// Returns the settings as members of a response.
     pub(super) fn members(&self) -> Vec<(&'static str, Box<RawValue>)> {
         let modes = self.modes.iter().map(|modes| ("modes", raw(modes)));
         modes.chain(self.options.iter().map(|options| ("configOptions", options.clone()))).collect()

@@ -13,16 +13,16 @@ use super::shape::{self, ClientSupport, Failure};
 use plexus_auth::Device;
 use plexus_protocol::{DeviceId, Risk, SessionId};
 
-/// Most sessions that one connection may be in; a further one is refused.
+/// Maximum number of sessions that one connection may be in; a further one is refused.
 const SESSIONS_MAX: usize = 256;
-/// Most calls of the gateway that one client has not answered, without requests for people, which are in the log; a further one
-/// is refused.
+/// Maximum number of unanswered calls of the gateway to one client, without requests for users, which are in the log; a further one is
+/// refused.
 const CALLS_MAX: usize = 64;
 
 /// A client's response to a call of the gateway.
 pub(super) type Answered = Result<Box<RawValue>, Failure>;
 
-/// A client as it described itself.
+/// A client's description of itself.
 pub(super) struct Client {
     pub(super) support: ClientSupport,
     pub(super) name: String,
@@ -32,7 +32,7 @@ pub(super) struct Client {
 /// The state shared by a connection, its session streams and its calls in progress. The lock is not held across an await.
 #[derive(Default)]
 pub(super) struct Tables {
-    /// Set by `initialize`.
+    /// The client; set by `initialize`.
     pub(super) client: Option<Client>,
     /// The sessions that the client is in.
     pub(super) sessions: BTreeMap<SessionId, ClientSessionState>,
@@ -44,16 +44,16 @@ pub(super) struct Tables {
     pub(super) over: bool,
 }
 
-/// Longest name of a program that is stored with the sessions it opens, in characters.
+/// Maximum length of the name of a program that is stored with the sessions it opens, in characters.
 const PROGRAM_MAX: usize = 100;
 
-/// See [`Tables`].
+/// The shared state of [`Tables`], with the constants of the connection.
 pub(super) struct Shared {
     /// The connection's device.
     pub(super) device: DeviceId,
-    /// The highest risk that the device may allow.
+    /// The maximum risk that the device may allow.
     pub(super) limit: Option<Risk>,
-    /// Distinguishes the connection from others of the same device.
+    /// An identifier that distinguishes the connection from others of the same device.
     pub(super) client_id: Arc<str>,
     tables: Mutex<Tables>,
     changed: watch::Sender<u64>,
@@ -72,19 +72,19 @@ impl Shared {
         look(&mut self.tables.lock())
     }
 
-    /// The client's capabilities.
+    /// Returns the client's capabilities.
     pub(super) fn support(&self) -> ClientSupport {
         self.with(|tables| tables.client.as_ref().map(|client| client.support)).unwrap_or_default()
     }
 
-    /// The client's name, cut to [`PROGRAM_MAX`]; empty if it gave none.
+    /// Returns the client's name, cut to [`PROGRAM_MAX`]; empty if it gave none.
     pub(super) fn program(&self) -> String {
         let name =
             self.with(|tables| tables.client.as_ref().map(|client| client.name.chars().take(PROGRAM_MAX).collect()));
         name.unwrap_or_default()
     }
 
-    /// Counts changes after which session streams must check again.
+    /// Returns a counter of the changes after which session streams must check again.
     pub(super) fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -102,14 +102,14 @@ impl Shared {
             if self.with(|tables| tables.sessions.values().all(|state| state.taking.is_empty())) {
                 return;
             }
-            // The sender lives as long as this does.
+            // The sender lives as long as `self`.
             if changed.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Calls the client in a session, for a file or a terminal, and waits for its response. Dropping it withdraws the call.
+    /// Calls the client in a session, for a file or a terminal, and waits for its response. Dropping the future withdraws the call.
     ///
     /// # Errors
     /// The client's own error; -32603 if it is not in the session, has too many open calls, or leaves.
@@ -156,7 +156,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Handles the client's response to a call of the gateway; false if it is none.
+    /// Handles the client's response to a call of the gateway; returns `false` if there is no such call.
     pub(super) fn answer(&self, id: &str, answered: Answered) -> bool {
         let waiting = self.with(|tables| tables.calls.remove(id));
         waiting.is_some_and(|waiting| waiting.send(answered).is_ok())
@@ -186,7 +186,7 @@ impl Drop for Asking {
     }
 }
 
-/// Returns whether the client may be in one more session.
+/// Checks that the client may be in one more session.
 pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     if tables.over {
         return Err(Failure::new(-32800, "gone", "the connection is over"));
@@ -198,7 +198,7 @@ pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     Err(Failure::new(-32001, "too_many_sessions", words))
 }
 
-/// Returns whether the client may be in this session too.
+/// Checks that the client may also be in this session.
 pub(super) fn room(tables: &Tables, session: &SessionId) -> Result<(), Failure> {
     if tables.sessions.contains_key(session) { Ok(()) } else { full(tables) }
 }

@@ -1,4 +1,4 @@
-//! The messages of a stream that are not in the log, kept for a client without one.
+//! The messages of a stream that are not in the log, stored for a client without one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::SessionStream;
 use plexus_protocol::{Position, SessionId};
 
-/// Messages of a queue that were passed to the socket and are kept for a client that resumes without them; older ones are
-/// forgotten.
+/// Maximum number of messages of a queue that were passed to the socket and are retained for a client that resumes without them; older
+/// ones are dropped.
 const KEPT: usize = 64;
-/// About the most bytes of these messages.
+/// Approximate maximum size of these messages, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// The messages of a stream that are not in the log.
@@ -26,7 +26,7 @@ pub(super) struct StreamQueue {
     pub(super) waiting: VecDeque<Message>,
     /// Sent messages, which the client may not have received.
     pub(super) written: VecDeque<Message>,
-    /// The number of the last message that was wholly passed to the socket.
+    /// The number of the last message that was completely passed to the socket.
     flushed: u64,
     /// The positions up to which the log was passed to the socket, by session.
     pub(super) positions: BTreeMap<SessionId, Position>,
@@ -42,12 +42,12 @@ pub(super) struct Message {
 }
 
 impl StreamQueue {
-    /// The queue of a session.
+    /// Makes the queue of a session.
     pub(super) fn over(stream: SessionStream) -> Self {
         Self { streams: Arc::new(tokio::sync::Mutex::new(vec![stream])), ..Self::default() }
     }
 
-    /// Bytes kept for the client.
+    /// Returns the number of bytes retained for the client.
     pub(super) fn bytes(&self) -> usize {
         self.waiting.iter().chain(&self.written).map(|message| message.json.len()).sum()
     }
@@ -102,9 +102,9 @@ pub(super) type NumberedStream = (u64, Arc<tokio::sync::Mutex<Vec<SessionStream>
 /// The start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// After what the previous stream passed to the socket.
+    /// The end of what the previous stream passed to the socket.
     Flushed,
-    /// After what the client has: the log up to a position, and the messages up to a number.
+    /// The end of what the client has: the log up to a position, and the messages up to a number.
     After { position: Option<Position>, number: Option<u64> },
 }
 

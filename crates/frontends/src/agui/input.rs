@@ -15,11 +15,11 @@ use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, Risk, RunId};
 use plexus_router::Problem;
 
-/// Longest identifier made by a client, in bytes.
+/// Maximum length of an identifier made by a client, in bytes.
 const ID_MAX: usize = 256;
-/// Most content blocks of one prompt.
+/// Maximum number of content blocks of one prompt.
 const BLOCKS: usize = 256;
-/// Most answers of one resume: as many as requests may be open in a session.
+/// Maximum number of answers of one resume: as many as requests may be open in a session.
 const ENTRIES: usize = 256;
 
 /// AG-UI's `RunAgentInput`.
@@ -28,20 +28,20 @@ const ENTRIES: usize = 256;
 pub(super) struct RunAgentInput {
     /// The client's id of the conversation; returned unchanged and not used.
     pub(super) thread_id: String,
-    /// The client's id of this run; returned unchanged. A repeated POST starts and decides nothing.
+    /// The client's id of this run; returned unchanged. A repeated POST starts nothing and decides nothing.
     pub(super) run_id: String,
-    /// The conversation as the client has it. The people's messages at its end that the session does not have are the prompt.
+    /// The client's copy of the conversation. The users' messages at its end that the session does not have are the prompt.
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) messages: Vec<Message>,
-    /// Not passed to agents; the response says so once.
+    /// The client's tools, which are not passed to agents; the response reports that once.
     #[serde(default)]
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) tools: Vec<Value>,
-    /// Not passed to agents; the response says so once.
+    /// The client's context, which is not passed to agents; the response reports that once.
     #[serde(default)]
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) context: Vec<Value>,
-    /// The state as sent by the gateway; anything else is not passed to agents, and the response says so.
+    /// The state as sent by the gateway; any other state is not passed to agents, and the response reports that.
     #[serde(default)]
     #[schema(value_type = JsonObject)]
     pub(super) state: Value,
@@ -92,9 +92,9 @@ pub(super) struct Message {
 pub(super) struct Props {
     /// The cursor to resume after; `Last-Event-ID` takes precedence.
     pub(super) cursor: Option<String>,
-    /// `true` if the stream goes on over all further runs of any client.
+    /// `true` if the stream continues over all further runs of any client.
     pub(super) follow: bool,
-    /// Cancels the current run, or the one named.
+    /// The run to cancel: the current one, or the named one.
     pub(super) cancel: Cancel,
     /// `true` if the resume may leave interrupts unanswered.
     pub(super) partial: bool,
@@ -104,7 +104,7 @@ pub(super) struct Props {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Cancel {
-    /// The current run, or none.
+    /// The current run if `true`, else none.
     UnderWay(bool),
     /// The run with this identifier.
     Run(RunId),
@@ -122,7 +122,7 @@ impl Cancel {
         !matches!(self, Self::UnderWay(false))
     }
 
-    /// The run that is named.
+    /// Returns the named run.
     pub(super) fn run(&self) -> Option<RunId> {
         match self {
             Self::UnderWay(_) => None,
@@ -136,10 +136,10 @@ fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {
 }
 
 impl RunAgentInput {
-    /// `forwardedProps.plexus`, and the bounds of the rest.
+    /// Returns `forwardedProps.plexus`, and checks the bounds of the rest.
     ///
     /// # Errors
-    /// 422 with what does not fit.
+    /// 422 with the invalid member.
     pub(super) fn check(&self) -> Result<Props, Problem> {
         for (name, id) in [("threadId", &self.thread_id), ("runId", &self.run_id)] {
             if id.is_empty() || id.len() > ID_MAX {
@@ -162,12 +162,12 @@ impl RunAgentInput {
         }
     }
 
-    /// The person's message at the end of the conversation, if the client made it.
+    /// Returns the user's message at the end of the conversation, if the client made it.
     pub(super) fn last(&self) -> Option<&Message> {
         self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id))
     }
 
-    /// People's messages at the end of the conversation that the session does not have, oldest first.
+    /// Returns users' messages at the end of the conversation that the session does not have, oldest first.
     pub(super) fn new_messages(&self, known: impl Fn(&str) -> bool) -> Vec<&Message> {
         let fresh = |message: &&Message| message.role == "user" && !is_ours(&message.id) && !known(&message.id);
         let mut fresh: Vec<&Message> = self.messages.iter().rev().take_while(fresh).collect();
@@ -175,7 +175,7 @@ impl RunAgentInput {
         fresh
     }
 
-    /// The parts of the input that are not passed to agents, as text; empty if none.
+    /// Returns the parts of the input that are not passed to agents, as text; empty if none.
     pub(super) fn ignored(&self) -> Vec<&'static str> {
         let mut ignored = Vec::new();
         if !self.tools.is_empty() {
@@ -201,7 +201,7 @@ impl Message {
         &self.id
     }
 
-    /// The message's text.
+    /// Returns the message's text.
     pub(super) fn text(&self) -> String {
         match &self.content {
             Value::String(text) => text.clone(),
@@ -211,7 +211,7 @@ impl Message {
     }
 }
 
-/// The messages as ACP content blocks, each marked with the client's id for it, which the log keeps.
+/// Returns the messages as ACP content blocks, each marked with the client's id for it, which the log stores.
 ///
 /// # Errors
 /// 422 if a part cannot be passed on.
@@ -240,7 +240,7 @@ pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Proble
     Ok(blocks)
 }
 
-/// A part of a message as an ACP content block.
+/// Returns a part of a message as an ACP content block.
 fn block(part: &Value) -> Result<Value, Problem> {
     let kind = part["type"].as_str().unwrap_or_default();
     if kind == "text" {
@@ -288,7 +288,8 @@ fn block(part: &Value) -> Result<Value, Problem> {
 /// The member of a payload that leaves the request to the user's computer.
 const DESK: &str = "decideAtDesk";
 
-/// The schema of an answer to a request, for clients that draw forms: of what a device with this risk limit may choose.
+/// Returns the schema of an answer to a request, for clients that draw forms: of the answers that a device with this risk limit may
+/// choose.
 pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
     let device = Answerer { may_approve: true, approve_up_to: limit };
     let mut actions = answers::actions(request, device);
@@ -363,10 +364,10 @@ pub(super) fn is_for_desk(entry: &ResumeEntry) -> bool {
     entry.status == Status::Resolved && entry.payload == json!({ DESK: true })
 }
 
-/// An entry as an answer; the session checks whether it fits.
+/// Returns an entry as an answer; the session checks whether it is valid.
 ///
 /// # Errors
-/// 422 `bad_payload`: a member that would be ignored is refused, because it may matter to the person (edited arguments).
+/// 422 `bad_payload`: a member that would be ignored is refused, because it may matter to the user (edited arguments).
 pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, Problem> {
     if entry.status == Status::Cancelled {
         return cancelled(request);
@@ -399,7 +400,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
     Ok(Answer { option_id, ok, value, ids, answers, reason, remember, digest, ..Answer::default() })
 }
 
-/// The answer for a cancelled interrupt: the request's form of a denial.
+/// Returns the answer for a cancelled interrupt: the request's form of a denial.
 fn cancelled(request: &Request) -> Result<Answer, Problem> {
     match request.kind {
         RequestType::Prompt => Ok(Answer { value: Some(None), ..Answer::default() }),
@@ -416,7 +417,7 @@ fn cancelled(request: &Request) -> Result<Answer, Problem> {
     }
 }
 
-/// Checks an entry for a closed request: `None` if it is acceptable (another client answered first, or the client cancels what
+/// Checks an entry for a closed request: `None` if it is acceptable (another client answered first, or the client cancels a request that
 /// cannot be answered), else the problem.
 pub(super) fn late(entry: &ResumeEntry, request: &Request) -> Option<Problem> {
     let code = match request.state {

@@ -1,9 +1,9 @@
-//! The AG-UI frontend: `POST /ag-ui/{session_id}` takes a `RunAgentInput` and responds with a stream of AG-UI events.
+//! The AG-UI frontend: `POST /ag-ui/{session_id}` accepts a `RunAgentInput` and responds with a stream of AG-UI events.
 //!
-//! In AG-UI a client starts runs, while a session exists independently of its clients. So each POST is a cursor into the log: it
-//! may prompt, answer or cancel first, then it sends the conversation at the cursor (snapshots), and then all events until what
-//! it asked for has ended. A request to people ends the AG-UI run with an interrupt, and the session's run continues in the next
-//! AG-UI run, whichever client answered. No state is kept besides the log: a client's earlier messages are read from it.
+//! In AG-UI a client starts runs, while a session exists independently of its clients. So each POST is a cursor into the log: it may
+//! prompt, answer or cancel first, then it sends the conversation at the cursor (snapshots), and then all events until the requested run
+//! has ended. A request to users ends the AG-UI run with an interrupt, and the session's run continues in the next AG-UI run, regardless
+//! of which client answered. No state is stored besides the log: a client's earlier messages are read from it.
 
 mod input;
 mod say;
@@ -48,18 +48,18 @@ use plexus_router::{Core, Problem};
 use plexus_sessions::{EventPage, Filter, Log, LogPlace, PageLimit, SessionError, StartAfter, judge};
 use plexus_store::ReadLimit;
 
-/// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an
-/// agent makes at once.
+/// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an agent makes at
+/// once.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(150);
-/// About the most bytes of messages in a snapshot. The oldest are left out and not read, and the state has `trimmed`. AG-UI
-/// clients abort at 10 MB.
+/// Approximate maximum size of the messages in a snapshot, in bytes. The oldest are left out and not read, and the state has `trimmed`.
+/// AG-UI clients abort at 10 MB.
 const SNAPSHOT: usize = 2 << 20;
-/// The events read at once to make a snapshot.
+/// Limit of one read of events for a snapshot.
 const READ: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
-/// Most sessions whose [`Index`] is cached; the least recently used is dropped and built again when needed.
+/// Maximum number of sessions whose [`Index`] is cached; the least recently used is dropped and built again when needed.
 const INDEXES: usize = 64;
-/// The number of locks that serialize prompts. A session's prompts hold one between checking whether a prompt is known and
-/// sending it; sessions share the locks.
+/// Number of locks that serialize prompts. A session's prompts hold one between checking whether a prompt is known and sending it;
+/// sessions share the locks.
 const PROMPT_LOCKS_LEN: usize = 64;
 
 /// The state of AG-UI. Cheap to clone; clones share the locks and the cache.
@@ -84,7 +84,7 @@ impl Default for AgUiShared {
 /// The cached indexes by session.
 #[derive(Default)]
 struct IndexCache {
-    /// Counts the uses of the cache.
+    /// The number of uses of the cache.
     uses: u64,
     /// The indexes, each with the number of its last use.
     indexes: HashMap<SessionId, (u64, Arc<Mutex<Index>>)>,
@@ -94,7 +94,7 @@ struct IndexCache {
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<AgUiState>> {
     vec![
-        // The scope `watch` is enough to listen; a prompt or an answer in the body needs its own scope.
+        // The scope `watch` is enough to read; a prompt or an answer in the body needs its own scope.
         route(POST, "/ag-ui/{id}", WATCH, PROMPT_BODY, "Run a session over AG-UI: prompt, answer, read events", run)
             .request::<RunAgentInput>().empty(200),
     ]
@@ -108,7 +108,7 @@ impl AgUiState {
 }
 
 impl AgUiShared {
-    /// The lock of a session's prompts.
+    /// Returns the lock of a session's prompts.
     fn prompt_lock(&self, session: &SessionInfo) -> &Mutex<()> {
         let mut hasher = DefaultHasher::new();
         session.session_id.hash(&mut hasher);
@@ -116,7 +116,7 @@ impl AgUiShared {
         self.prompt_locks.get(n).unwrap_or(&self.prompt_locks[0])
     }
 
-    /// The index of a session, which may be behind.
+    /// Returns the index of a session, which may be behind.
     fn index(&self, session: &SessionInfo) -> Arc<Mutex<Index>> {
         let mut cache = self.indexes.lock();
         cache.uses += 1;
@@ -138,7 +138,7 @@ impl AgUiShared {
 struct Index {
     /// The position up to which the log is indexed.
     read_to: Position,
-    /// The AG-UI ids of people's messages, with what was said under each.
+    /// The AG-UI ids of users' messages, with the messages under each.
     messages: HashMap<String, Vec<SaidMessage>>,
     /// The position of each run's first event.
     first: HashMap<RunId, Position>,
@@ -147,7 +147,7 @@ struct Index {
     open: HashMap<RequestId, Position>,
 }
 
-/// A person's message in the log.
+/// A user's message in the log.
 struct SaidMessage {
     device: DeviceId,
     run: RunId,
@@ -208,7 +208,7 @@ struct Known {
 }
 
 impl Known {
-    /// `last`: the person's message at the end of the client's conversation.
+    /// Reads a conversation. `last`: the user's message at the end of the client's conversation.
     async fn read(
         shared: &AgUiShared,
         log: &Log,
@@ -220,7 +220,7 @@ impl Known {
         let (mine, is_reused) = {
             let mut index = index.lock().await;
             let head = log.head();
-            // If the call is dropped in the middle, the index keeps what was read.
+            // If the call is dropped in the middle, the index retains the events read so far.
             each(log, session, index.read_to, head, |event| {
                 index.event(event);
                 index.read_to = event.position;
@@ -237,7 +237,7 @@ impl Known {
     }
 }
 
-/// The device that sent a person's message, as recorded by the gateway.
+/// Returns the device that sent a user's message, as recorded by the gateway.
 fn said_by(body: &[u8]) -> Option<DeviceId> {
     let body: Value = serde_json::from_slice(body).ok()?;
     body.pointer("/_meta/plexus/by/device_id")?.as_str()?.parse().ok()
@@ -265,7 +265,7 @@ async fn each(
     Ok(())
 }
 
-/// The answers of a resume, and the decisions made before.
+/// The answers of a resume, and the earlier decisions.
 #[derive(Default)]
 struct Answers {
     /// Answers to open and to answered requests: a repeated answer under the same key wins again.
@@ -274,7 +274,7 @@ struct Answers {
     closed: Vec<Receipt>,
     /// Open requests that the client leaves to the user's computer.
     for_desk: Vec<RequestId>,
-    /// The position of the first answer given before.
+    /// The position of the first earlier answer.
     before: Option<Position>,
     /// The run of the interrupts.
     run: Option<RunId>,
@@ -352,7 +352,7 @@ async fn answers(
     Ok(answers)
 }
 
-/// Sends the answers. A request that another client decided in the meantime is no error; the receipt names the winner.
+/// Sends the answers. A request that another client decided in the meantime is not an error; the receipt names the winner.
 async fn decide(
     state: &AgUiState,
     permit: &plexus_auth::Permit<Approve>,
@@ -372,7 +372,7 @@ async fn decide(
             Err(SessionError::AlreadyResolved(receipt) | SessionError::Closed(receipt)) => {
                 outcomes.push(outcome(&receipt, false));
             }
-            // Earlier decisions stand; the client gets the error of the rest.
+            // Earlier decisions are final; the client gets the error of the rest.
             Err(refusal) if decided => {
                 let problem = Problem::from(refusal);
                 outcomes
@@ -384,14 +384,14 @@ async fn decide(
     Ok(outcomes)
 }
 
-/// An idempotency key from the values that identify a repeated POST.
+/// Returns an idempotency key from the values that identify a repeated POST.
 fn key(of: &impl serde::Serialize) -> String {
     // Plain values, which always serialize.
     let digest = Sha256::digest(serde_json::to_vec(of).unwrap_or_default());
     format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest))
 }
 
-/// A receipt in the form of this frontend.
+/// Returns a receipt in the form of this frontend.
 fn outcome(receipt: &Receipt, won: bool) -> Value {
     let mut value = serde_json::to_value(Receipt { won, ..receipt.clone() }).unwrap_or_default();
     value["interruptId"] = json!(receipt.request_id);
@@ -407,14 +407,14 @@ fn accepts(call: &Call) -> bool {
         })
 }
 
-/// The client's cursor, if it sent one. The header takes precedence over the body.
+/// Returns the client's cursor, if it sent one. The header takes precedence over the body.
 fn requested_cursor(call: &Call, props: &Props) -> Result<Option<Cursor>, Problem> {
     let header = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
     let text = header.filter(|last| !last.is_empty()).or(props.cursor.as_deref()).filter(|text| !text.is_empty());
     text.map(|text| text.parse().map_err(Problem::bad_cursor)).transpose()
 }
 
-/// `POST /ag-ui/{session_id}`.
+/// Handles `POST /ag-ui/{session_id}`.
 async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
     let (session, _) = session_of::<Watch>(&state.core, &call)?;
     let caller = call.caller()?.clone();
@@ -425,7 +425,7 @@ async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
     let input: RunAgentInput = call.json()?;
     let props = input.check()?;
     let requested_cursor = requested_cursor(&call, &props)?;
-    // Room for the snapshots; queued messages are charged separately.
+    // The charge for the snapshots; queued messages are charged separately.
     let _room = call.account.charge(SNAPSHOT)?;
     let begun = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) =
@@ -436,17 +436,17 @@ async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
 /// The effects of a POST before its first event.
 struct Begun {
     known: Known,
-    /// The end of the log before.
+    /// The end of the log before the POST.
     before: Position,
     /// The run that the client waits for.
     target: Option<RunId>,
     /// The position from which the run continues after the client's answers, or earlier ones.
     resumes_at: Option<Position>,
-    /// People's messages that this POST brought: id and text.
+    /// Users' messages in this POST: id and text.
     new_messages: Vec<(String, String)>,
     /// Open requests that the client leaves to the user's computer.
     for_desk: Vec<RequestId>,
-    /// The highest risk that the client's device may allow.
+    /// The maximum risk that the client's device may allow.
     limit: Option<Risk>,
     said: Vec<Say>,
 }
@@ -493,7 +493,7 @@ async fn act(
                 said.push(Say::custom("cancel", json!({ "run_id": run })));
                 cancelled = Some(run);
             }
-            // Nothing runs, as the client asked.
+            // No run is in progress, as the client requested.
             Err(SessionError::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
             Err(refusal) => return Err(refusal.into()),
         }
@@ -579,7 +579,7 @@ async fn show(
     }
     let after = Position(from.position.0.saturating_sub(1));
     if older {
-        // The current run and open requests are shown however long ago they began.
+        // The current run and open requests are included, regardless of their age.
         for began in before_window(&known, session, from).await {
             let before = Position(began.0.saturating_sub(1));
             each(log, session, before, began, |event| translator.fold(event, &mut shown)).await?;
@@ -626,7 +626,7 @@ async fn show(
     Ok((first, stream))
 }
 
-/// The positions, in order, of the begin of the current run and of the open requests that are older than what is read.
+/// Returns the positions, in order, of the beginning of the current run and of the open requests that are older than the events read.
 async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> Vec<Position> {
     let index = known.index.lock().await;
     let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
@@ -636,7 +636,7 @@ async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> 
     places
 }
 
-/// The member of the state for a kind of which only the latest matters.
+/// Returns the member of the state for a kind that counts only by its latest event.
 fn named(kind: &str) -> Option<&'static str> {
     match Kind::from_name(kind)? {
         Kind::Plan => Some("plan"),
@@ -650,7 +650,7 @@ fn named(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The initial state, with every member that may change later.
+/// Returns the initial state, with every member that may change later.
 fn beginning(session: &SessionInfo) -> serde_json::Map<String, Value> {
     let about = json!({
         "session": {
@@ -670,13 +670,13 @@ struct Stream {
     filter: Filter,
     follow: FollowLog,
     translator: Translator,
-    /// The charge for what the translator holds.
+    /// The charge for the memory of the translator.
     room: Charge,
-    /// The run with which the stream ends; without one, it ends when nothing runs.
+    /// The run with which the stream ends; without one, it ends when no run is in progress.
     target: Option<RunId>,
     /// The end of the target, if it ended before the POST.
     known: Option<End>,
-    /// `true` if the stream goes on after the run.
+    /// `true` if the stream continues after the run.
     follows: bool,
     /// The end of the log at the last check; the stream does not end before it is read.
     read_to: Position,
@@ -699,7 +699,7 @@ impl Stream {
             self.translator.event(event, &mut said);
             if self.room.resize(self.translator.held()).is_err() {
                 self.translator.forget_surfaces();
-                // Less always fits.
+                // Reducing a charge always succeeds.
                 let _ = self.room.resize(0);
             }
             if !said.is_empty() && !self.translator.active() {
@@ -757,7 +757,7 @@ impl Stream {
             let ended = self.translator.ended().cloned().or_else(|| self.known.take());
             self.finish(&ended.map_or(Outcome::Idle, Outcome::Ended), &cursor, out);
         } else if let Some(end) = self.known.take() {
-            // The client's run has ended; another one runs now.
+            // The client's run has ended; another run is in progress.
             self.finish(&Outcome::Ended(end), &cursor, out);
         }
     }

@@ -1,5 +1,5 @@
-//! AG-UI's events (protocol 1.0, `@ag-ui/core`), their serialization, and the fold that a client makes of them. The same fold
-//! makes the snapshots, so that a snapshot equals what a client has that received all events. Pure.
+//! AG-UI's events (protocol 1.0, `@ag-ui/core`), their serialization, and the fold that a client makes of them. The same fold makes the
+//! snapshots, so that a snapshot equals the state of a client that has received all events. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Role {
         }
     }
 
-    /// The role in the gateway's transcript.
+    /// Returns the role in the gateway's transcript.
     pub(super) const fn in_transcript(self) -> plexus_protocol::transcript::Role {
         use plexus_protocol::transcript::Role;
         match self {
@@ -152,7 +152,7 @@ pub(super) enum Say {
 }
 
 impl Say {
-    /// A `CUSTOM` event of the gateway.
+    /// Makes a `CUSTOM` event of the gateway.
     pub(super) fn custom(name: &str, value: Value) -> Self {
         Self::Custom { name: format!("plexus.{name}"), value }
     }
@@ -255,8 +255,8 @@ impl ClientView {
         self.index.contains_key(id)
     }
 
-    /// The messages in order, of about `most` bytes: the oldest are left out, and the state says so. A tool's result follows its
-    /// call directly, as clients and models expect.
+    /// Returns the messages in order, of about `most` bytes: the oldest are left out, and the state reports that. A tool's result follows
+    /// its call directly, as clients and models expect.
     pub(super) fn messages(&mut self, most: usize) -> Vec<Value> {
         let mut ordered: Vec<Value> = Vec::with_capacity(self.messages.len());
         let mut results: HashMap<String, Value> = HashMap::new();
@@ -290,7 +290,7 @@ impl ClientView {
     }
 }
 
-/// About the bytes of a value as JSON.
+/// Returns the approximate size of a value as JSON, in bytes.
 fn weight(value: &Value) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }

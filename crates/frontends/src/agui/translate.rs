@@ -20,26 +20,27 @@ use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
 
-/// The version of AG-UI that is spoken.
+/// The supported version of AG-UI.
 pub(super) const PROTOCOL: &str = "1.0";
-/// Longest text in one event, in bytes; a longer one is sent in several.
+/// Maximum length of the text in one event, in bytes; a longer one is sent in several.
 const PIECE: usize = 1 << 20;
-/// Longer events of the log, in bytes, are sent without their body (except for text), since AG-UI clients abort at 10 MB. The log
-/// has the whole event.
+/// Maximum size of an event of the log that is sent with its body, in bytes (except for text), since AG-UI clients abort at 10 MB. The
+/// log has the whole event.
 const EVENT_MAX: usize = 8 << 20;
-/// Longest result of a tool, in bytes; the activity beside it has the whole result.
+/// Maximum length of the result of a tool, in bytes; the activity beside it has the whole result.
 const RESULT_MAX: usize = 256 << 10;
-/// Longest name of a tool, in bytes.
+/// Maximum length of the name of a tool, in bytes.
 const NAME_MAX: usize = 256;
-/// Most tool calls of one run that are remembered. Past it ended ones are forgotten, and an update of one is a new call.
+/// Maximum number of tool calls of one run that are remembered. Beyond it ended ones are dropped, and an update of one is a new call.
 const TOOLS: usize = 4096;
-/// Most activities of surfaces that are remembered by the agent's own ids. Past it all are forgotten, and an update of one is a new one.
+/// Maximum number of activities of surfaces that are remembered by the agent's own ids. Beyond it all are dropped, and an update of one
+/// is a new one.
 const SURFACES: usize = 1024;
-/// Bytes in memory of surfaces that a translation follows; of one that is larger only its first state is sent, as text.
+/// Maximum memory of the surfaces that a translation follows, in bytes; of a larger one only its first state is sent, as text.
 const SURFACES_MAX: usize = 2 << 20;
-/// Largest surface that is sent as A2UI, in bytes of JSON: each change sends it again as a whole. A larger one is sent as text.
+/// Maximum size of a surface that is sent as A2UI, in bytes of JSON: each change sends it again as a whole. A larger one is sent as text.
 const A2UI_MAX: usize = 128 << 10;
-/// Columns of a surface's text.
+/// Width of a surface's text, in columns.
 const SURFACE_COLUMNS: usize = 80;
 
 /// The end of a run.
@@ -54,11 +55,11 @@ pub(super) struct End {
 /// The reason why an AG-UI run ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The agent waits for people.
+    /// The agent waits for users.
     Interrupt,
     /// The run ended.
     Ended(End),
-    /// Nothing runs.
+    /// No run is in progress.
     Idle,
 }
 
@@ -73,7 +74,7 @@ struct Tool {
     /// `true` if `TOOL_CALL_RESULT` was sent.
     over: bool,
     title: String,
-    /// The text sent last.
+    /// The last text that was sent.
     said: String,
 }
 
@@ -87,9 +88,9 @@ impl Tool {
 #[derive(Clone)]
 pub(super) struct Translator {
     thread: Id,
-    /// The AG-UI run under way in this stream.
+    /// The AG-UI run in progress in this stream.
     active: Option<Id>,
-    /// Set if it has events between runs.
+    /// `true` if the AG-UI run has events between runs.
     between_runs: bool,
     placer: MessagePlacer,
     /// The last message.
@@ -102,17 +103,17 @@ pub(super) struct Translator {
     activities: HashMap<String, Id>,
     /// The open requests, in the order they were opened.
     open: Vec<(RequestId, Arc<Request>)>,
-    /// The highest risk that the client's device may allow.
+    /// The maximum risk that the client's device may allow.
     limit: Option<Risk>,
     /// The requests that the client has left to the user's computer.
     for_desk: Vec<RequestId>,
     run: Option<RunId>,
-    /// The part of the run: 1, and one more each time it went on after its requests.
+    /// The part of the run: 1, and one more each time the run continued after its requests.
     part: u32,
     queue: Vec<RunId>,
-    /// The run that ended last.
+    /// The end of the last run.
     ended: Option<End>,
-    /// Messages of people that the client was sent ahead of the log.
+    /// Messages of users that were sent to the client ahead of the log.
     ahead: Vec<Id>,
 }
 
@@ -136,14 +137,14 @@ struct Block<'a> {
     meta: Option<Meta>,
 }
 
-/// The `_meta` that this frontend adds to the content of its prompts, by which it finds them in the log.
+/// The `_meta` that this frontend adds to the content of its prompts, to find them in the log.
 #[derive(Default, Deserialize)]
 struct Meta {
     #[serde(default)]
     plexus: Mark,
 }
 
-/// See [`Meta`].
+/// The mark of a prompt in [`Meta`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 pub(super) struct Mark {
     /// The client's id of the message.
@@ -151,8 +152,8 @@ pub(super) struct Mark {
     pub(super) message_id: Option<String>,
 }
 
-/// The client's id of the message that a chunk of a person's message belongs to, and the text of the chunk; `None` if it did not come by
-/// this frontend.
+/// Returns the client's id of the message that a chunk of a user's message belongs to, and the text of the chunk; `None` if it was not
+/// sent over this frontend.
 pub(super) fn marked_text(body: &[u8]) -> Option<(String, String)> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> = serde_json::from_str(chunk.content.get()).ok()?;
@@ -160,7 +161,7 @@ pub(super) fn marked_text(body: &[u8]) -> Option<(String, String)> {
     Some((block.meta?.plexus.message_id?, text.into_owned()))
 }
 
-/// The end of a run, from the body of its `run_ended`.
+/// Returns the end of a run, from the body of its `run_ended`.
 pub(super) fn end_of(event: &Event) -> Option<End> {
     #[derive(Deserialize)]
     struct Body {
@@ -174,17 +175,17 @@ pub(super) fn end_of(event: &Event) -> Option<End> {
 }
 
 impl Translator {
-    /// About the bytes in memory of the surfaces that it follows.
+    /// Returns the approximate memory of the surfaces that the translator follows, in bytes.
     pub(super) fn held(&self) -> usize {
         self.surfaces.memory()
     }
 
-    /// Forgets the surfaces, as there is no room for them: their next changes are sent as they are logged.
+    /// Drops the surfaces, because the memory limit is reached: their next changes are sent as they are logged.
     pub(super) fn forget_surfaces(&mut self) {
         self.surfaces.clear();
     }
 
-    /// A translation from the beginning of the log.
+    /// Makes a translator from the beginning of the log.
     pub(super) fn new(thread: &str) -> Self {
         Self {
             thread: thread.into(),
@@ -207,7 +208,7 @@ impl Translator {
         }
     }
 
-    /// For a client whose device may allow up to `limit`, and that leaves these requests to the user's computer.
+    /// Sets the maximum risk that the client's device may allow, and the requests that the client leaves to the user's computer.
     pub(super) fn of_device(self, limit: Option<Risk>, for_desk: Vec<RequestId>) -> Self {
         Self { limit, for_desk, ..self }
     }
@@ -219,34 +220,34 @@ impl Translator {
         out.iter().for_each(|say| shown.apply(say));
     }
 
-    /// Ends the fold: from now on events are sent to a client that has seen no start yet.
+    /// Ends the fold: from now on events are sent to a client that has not received a start.
     pub(super) fn listen(&mut self, ahead: Vec<Id>) {
         (self.active, self.streaming, self.ended, self.ahead) = (None, None, None, ahead);
         self.tools.values_mut().for_each(|tool| tool.started = false);
     }
 
-    /// Returns whether an AG-UI run is under way.
+    /// Returns whether an AG-UI run is in progress.
     pub(super) fn active(&self) -> bool {
         self.active.is_some()
     }
 
-    /// Returns whether the agent waits for people who can answer here.
+    /// Returns whether the agent waits for users who can answer here.
     pub(super) fn waits(&self) -> bool {
         self.asks().next().is_some()
     }
 
-    /// The open requests that the client is to answer.
+    /// Returns the open requests that the client can answer.
     fn asks(&self) -> impl Iterator<Item = &Request> {
         let open = self.open.iter().filter(|(id, _)| !self.for_desk.contains(id));
         open.map(|(_, request)| &**request).filter(|request| !request.observe_only)
     }
 
-    /// Returns whether nothing runs and nothing is queued.
+    /// Returns whether no run is in progress or queued.
     pub(super) fn idle(&self) -> bool {
         self.run.is_none() && self.queue.is_empty()
     }
 
-    /// The end of the last run that ended while the client was connected.
+    /// Returns the end of the last run that ended while the client was connected.
     pub(super) fn ended(&self) -> Option<&End> {
         self.ended.as_ref()
     }
@@ -260,15 +261,15 @@ impl Translator {
         out.push(Say::RunStarted { thread_id: Arc::clone(&self.thread), run_id, protocol_version: PROTOCOL });
     }
 
-    /// Ends the AG-UI run of events between runs where a run begins, however the events are divided into pages. To be called before
-    /// [`event`](Self::event).
+    /// Ends the AG-UI run of events between runs when a run begins, regardless of the division of the events into pages. To be called
+    /// before [`event`](Self::event).
     pub(super) fn end_between_runs(&mut self, event: &Event, out: &mut Vec<Say>) {
         if self.between_runs && event.kind == Kind::RunStarted {
             self.finish(&Outcome::Idle, out);
         }
     }
 
-    /// Begins an AG-UI run for this event if none is under way: the next part of its own run.
+    /// Begins an AG-UI run for this event if none is in progress: the next part of its own run.
     pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<Say>) {
         if self.active.is_some() {
             return;
@@ -276,7 +277,7 @@ impl Translator {
         match &self.run {
             Some(run) if *run == event.run_id => self.begin(&format!("{run}#{}", self.part), out),
             _ if event.kind == Kind::RunStarted => self.begin(&format!("{}#1", event.run_id), out),
-            // Between runs, each stretch has an id of its own.
+            // Between runs, each sequence of events has an id of its own.
             _ => {
                 self.begin(&format!("{}@{}", event.run_id, event.position), out);
                 self.between_runs = true;
@@ -401,7 +402,7 @@ impl Translator {
             });
         }
         if role == Role::User {
-            // A person's message is complete at once, and the agent's reply may come much later.
+            // A user's message is complete at once, and the agent's reply may come much later.
             self.close_text(out);
         }
     }
@@ -603,12 +604,12 @@ impl Translator {
                 let deleted = json!({ "version": "v0.9", "deleteSurface": { "surfaceId": name } });
                 let about = json!({ "surface": name, "rev": change.rev, "closed": true });
                 let content = json!({ "a2ui_operations": [deleted], "text": "", "plexus": about });
-                // What is not shown cannot be taken down.
+                // A surface that was not sent cannot be removed.
                 content.as_object().filter(|_| self.activities.contains_key(name)).cloned()
             }
             Followed::Known | Followed::Missing => None,
         };
-        // Without the state before it, a change is all that can be said.
+        // Without the state before it, only the change can be sent.
         let Some(content) = content else { return custom(event, out) };
         if self.activities.len() >= SURFACES {
             self.activities.clear();
@@ -621,7 +622,7 @@ impl Translator {
         out.push(Say::ActivitySnapshot { message_id, activity_type: "a2ui-surface", content, replace: true });
     }
 
-    /// A request as an interrupt.
+    /// Returns a request as an interrupt.
     pub(super) fn interrupt(&self, request: &Request) -> Value {
         let reason = match request.kind {
             RequestType::Permission if request.tool_call_id.is_some() => "tool_call",
@@ -644,7 +645,7 @@ impl Translator {
     }
 }
 
-/// A surface as the content of an activity.
+/// Returns a surface as the content of an activity.
 fn surface_activity(surface: &Surface) -> Map<String, Value> {
     let mut content = Map::new();
     let mut operations = Value::Array(Vec::new());
@@ -665,7 +666,7 @@ fn surface_activity(surface: &Surface) -> Map<String, Value> {
     content
 }
 
-/// A request without the runtime's own message.
+/// Returns a request without the runtime's own message.
 fn shown(request: &Request) -> Value {
     let mut value = serde_json::to_value(Request { native: None, ..request.clone() }).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
@@ -697,7 +698,7 @@ fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
     out.push(Say::ToolCallEnd { tool_call_id: id });
 }
 
-/// The text of a tool's result: its content, else its output.
+/// Returns the text of a tool's result: its content, else its output.
 fn tool_text(update: &Map<String, Value>) -> String {
     let mut said: Vec<Cow<'_, str>> = Vec::new();
     for entry in update.get("content").and_then(Value::as_array).into_iter().flatten() {
@@ -719,13 +720,13 @@ fn tool_text(update: &Map<String, Value>) -> String {
     cut(&said.join("\n"), RESULT_MAX).to_owned()
 }
 
-/// The first `most` bytes of a text, cut at a character.
+/// Returns the first `most` bytes of a text, cut at a character boundary.
 fn cut(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default()
 }
 
-/// A text in pieces of at most [`PIECE`] bytes.
+/// Returns a text in pieces of at most [`PIECE`] bytes.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -735,7 +736,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The body without the member that names its kind.
+/// Returns the body without the member that names its kind.
 fn body(event: &Event) -> Value {
     let mut body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
     if let Some(fields) = body.as_object_mut() {

@@ -1,14 +1,14 @@
-//! The Gemini UI mirror (`--ui-port`) as a server, for any runtime. One file: the eight events, and what is on the screen
-//! that they come from.
+//! The Gemini UI mirror (`--ui-port`) as a server, for any runtime. One file: the eight events, and the state of the screen from which
+//! they are made.
 //!
-//! A Gemini UI shows one conversation, so does this: of the runtime's sessions the one on the [`Screen`]. At first that is
-//! [`current`], the one last opened or prompted; from then on the mirror goes wherever a run begins. Each message is
-//! `{"type":T,"data":D}` and a NUL byte in a text frame. The protocol has no replay, no way back and no words for thoughts,
-//! plans, modes, usage and errors: a newcomer sees what comes from now on, and the questions that are on the screen; what
-//! was said before is in the remote control's `/history`; text that a client sends is read and has no meaning.
+//! A Gemini UI displays one conversation, and so does the mirror: of the runtime's sessions the one on the [`Screen`]. At first that is
+//! [`current`], the one last opened or prompted; from then on the mirror follows every beginning run. Each message is
+//! `{"type":T,"data":D}` and a NUL byte in a text frame. The protocol has no replay, no input and no messages for thoughts, plans, modes,
+//! usage and errors: a new client gets the events from now on, and the questions that are on the screen; earlier messages are in the
+//! remote control's `/history`; text that a client sends is read and ignored.
 //!
-//! What the specification does not have, and a client that wants it asks for: `/?after=CURSOR` (empty: the oldest kept)
-//! begins after a cursor, and then messages carry theirs as a third member, `cursor`.
+//! An extension of the specification, on request: `/?after=CURSOR` (empty: the oldest stored event) begins after a cursor, and then
+//! messages carry theirs as a third member, `cursor`.
 
 // Every kind of event is handled explicitly, so that a new one does not compile before it is.
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -47,17 +47,18 @@ use plexus_router::{Core, Problem};
 use plexus_sessions::{Directory, Filter, StartAfter, zero_of};
 use plexus_store::ReadLimit;
 
-/// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
+/// Maximum number of questions whose options are remembered for the answers; for further ones the answer is sent as the option's
+/// identifier.
 const DIALOGS: usize = 256;
-/// Tool calls of one run that are remembered for the questions about them.
+/// Maximum number of tool calls of one run that are remembered for the questions about them.
 const TOOLS: usize = 256;
-/// Prompts that wait and were told; a further one is told when it begins.
+/// Maximum number of waiting prompts that were sent; a further one is sent when it begins.
 const TOLD: usize = 256;
-/// Pieces of a person's message that are waited for, in bytes; a longer one is told in several messages.
+/// Maximum size of the collected pieces of a user's message, in bytes; a longer one is sent in several messages.
 const USER_MAX: usize = 32 << 20;
 
-/// The session that a Gemini UI for this runtime would show: of those alive, in which the caller may do `S`, the one that
-/// was last opened or prompted.
+/// Returns the session that a Gemini UI for this runtime would display: of the live sessions in which the caller may do `S`, the one last
+/// opened or prompted.
 pub(super) fn current<S: Right>(state: &Core, runtime: &RuntimeId, caller: &Caller) -> Option<Arc<SessionInfo>> {
     let mut alive = state.directory.sessions();
     alive.retain(|session| {
@@ -70,10 +71,10 @@ pub(super) fn current<S: Right>(state: &Core, runtime: &RuntimeId, caller: &Call
     })
 }
 
-/// Answers the handshake and mirrors from then on.
+/// Responds to the handshake and mirrors from then on.
 ///
 /// # Errors
-/// 400 for a query that is not understood (a token has no place in one); 403; 410 for a cursor that cannot be resumed.
+/// 400 for an invalid query (a token is not allowed in one); 403; 410 for a cursor that cannot be resumed.
 pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
     let PortState { core: state, runtime } = port;
@@ -117,7 +118,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
             if let StartAfter::Cursor(_) = after
                 && let Some(before) = attach.after.0.checked_sub(1)
             {
-                // What the client saw last tells what was on its screen.
+                // The last event that the client received determines its screen.
                 let one = ReadLimit { events: 1, bytes: 1 };
                 let page = log.read(&filter, Position(before), one).await?;
                 if let Some(event) = page.events.first().filter(|event| event.position == attach.after) {
@@ -133,7 +134,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     Ok(ws::upgrade(state, caller, call.parts, Mirror { directory, runtime, follow, screen, out }))
 }
 
-/// Returns the start that the client asks for, if any. Nothing else has a place in the query.
+/// Returns the start that the client requests, if any. The query must not contain anything else.
 fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
     let mut after = None;
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -161,7 +162,7 @@ struct Mirror {
 }
 
 impl SocketProtocol for Mirror {
-    /// The mirror has no way back.
+    /// Ignores the message, because the mirror has no input.
     fn message(&mut self, _text: &str) -> Option<Reply> {
         None
     }
@@ -178,9 +179,9 @@ impl SocketProtocol for Mirror {
         Box::pin(async {
             loop {
                 self.screen.newcomer(&mut self.out);
-                // Nothing is awaited between a page and the end of its telling.
+                // There is no await between reading a page and sending it.
                 let page = if self.screen.user.is_some() {
-                    // A person's message is one entry of the log, but a page may end in the middle of one.
+                    // A user's message is one entry of the log, but a page may end in the middle of one.
                     self.follow.more().await
                 } else if self.out.frames.is_empty() {
                     Some(self.follow.page().await)
@@ -206,13 +207,13 @@ impl SocketProtocol for Mirror {
 }
 
 impl Mirror {
-    /// A prompt that waits for its turn is on the screen at once. A client that comes back with its cursor is told in the order
-    /// of the log alone, or it would be told twice.
+    /// Sends a waiting prompt at once. A client that resumes with its cursor gets it in the order of the log alone, or it would be sent
+    /// twice.
     fn waits(&mut self, event: &Event) {
         if event.kind != Kind::RunStatus || self.out.cursors.is_some() || !self.screen.shows(event) {
             return;
         }
-        // One that has begun meanwhile is told where it did.
+        // A prompt that has begun meanwhile is sent at its position.
         let waiting = self.directory.waiting(&event.origin.session_id);
         if let Some((_, asked)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
             self.screen.early(&event.run_id, &typed(asked), &mut self.out);
@@ -220,13 +221,13 @@ impl Mirror {
     }
 }
 
-/// A prompt as a person at a Gemini UI would have typed it.
+/// Returns a prompt in the form in which a user would have typed it at a Gemini UI.
 pub(super) fn typed(asked: &[Box<RawValue>]) -> String {
     let blocks = asked.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
     blocks.map(|block| typed_content(Content::read(block))).collect::<Vec<_>>().join("\n")
 }
 
-/// One block of it.
+/// Returns one block of a prompt as text.
 fn typed_content(content: Content) -> String {
     match content {
         Content::Text(text) => text,
@@ -241,10 +242,10 @@ fn typed_block(block: &Value) -> String {
     }
 }
 
-/// The whole frames that were not taken yet.
+/// The whole frames that were not sent yet.
 struct Out {
     frames: Vec<u8>,
-    /// Up to where the client was told, if it wants to know.
+    /// The position up to which messages were sent, if the client requested cursors.
     cursors: Option<Cursor>,
 }
 
@@ -258,14 +259,14 @@ struct Message<'a, T> {
 }
 
 impl Out {
-    /// Tells of what stands at `at`: a client that comes back after it is not told again. Without `at` it goes along with
+    /// Appends a message about the event at `at`: a client that resumes after it does not get it again. Without `at` it belongs to
     /// another message.
     fn say<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
         if let (Some(cursor), Some(at)) = (&mut self.cursors, at) {
             cursor.position = at;
         }
         let mut json = Vec::with_capacity(128);
-        // Memory takes every write, and nothing here fails to be written down.
+        // Writing to memory and serializing these types cannot fail.
         if serde_json::to_writer(&mut json, &Message { sort, data, cursor: self.cursors.as_ref() }).is_ok() {
             json.push(0);
             ws_text(&mut self.frames, &json);
@@ -273,7 +274,7 @@ impl Out {
     }
 }
 
-/// `user_message` and `model_output`.
+/// The data of `user_message` and `model_output`.
 #[derive(Serialize)]
 struct Text<'a> {
     text: &'a str,
@@ -287,7 +288,7 @@ struct ToolStart<'a> {
     args: Args<'a>,
 }
 
-/// A tool's arguments as it got them; an empty object if it does not say.
+/// A tool's arguments in the agent's form; an empty object if they are unknown.
 struct Args<'a>(Option<&'a RawValue>);
 
 impl Serialize for Args<'_> {
@@ -313,7 +314,7 @@ enum Output<'a> {
     Other(&'a RawValue),
 }
 
-/// `idle`'s data.
+/// The data of `idle`.
 #[derive(Serialize)]
 struct Nothing {}
 
@@ -340,67 +341,67 @@ struct Hook<'a> {
     success: Option<bool>,
 }
 
-/// The screen that is mirrored: as much of the past as the text of the next event depends on.
+/// The mirrored screen: the part of the past on which the text of the next event depends.
 #[derive(Default)]
 struct Screen {
-    /// The session shown; the first that has something to show, if none.
+    /// The displayed session; the first with an event, if `None`.
     session: Option<SessionId>,
-    /// The run under way, whose end is the next `idle`.
+    /// The current run, whose end is the next `idle`.
     running: Option<RunId>,
     placer: MessagePlacer,
-    /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
+    /// A user's message so far, and its position: it arrives in pieces, and the mirror sends it whole.
     user: Option<(String, Position)>,
-    /// For that message, where somebody is charged for it.
+    /// The charge for that message, if an account is charged.
     charge: Option<Charge>,
-    /// The ACP kinds of its tool calls.
+    /// The ACP kinds of the session's tool calls.
     tools: BTreeMap<String, String>,
     /// The questions: identifiers and labels of their options.
     dialogs: BTreeMap<RequestId, Vec<(String, String)>>,
-    /// Questions that a newcomer has not been shown.
+    /// Questions that were not sent to a new client.
     waiting: Vec<Arc<Request>>,
-    /// Runs whose prompt was told while it waited.
+    /// Runs whose prompt was sent while it waited.
     told: BTreeSet<RunId>,
 }
 
-/// An event's body, as the transcript reads it.
+/// Reads an event's body as the transcript does.
 fn entry(event: &Event) -> EntryBody {
     EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default())
 }
 
 impl Screen {
-    /// Shows a newcomer the questions that are on the screen.
+    /// Sends a new client the questions that are on the screen.
     fn newcomer(&mut self, out: &mut Out) {
         for request in std::mem::take(&mut self.waiting) {
             self.dialog(&request, None, out);
         }
     }
 
-    /// Returns whether this is of the session that is shown.
+    /// Returns whether the event is of the displayed session.
     fn shows(&self, event: &Event) -> bool {
         self.session.as_ref() == Some(&event.origin.session_id)
     }
 
-    /// Tells a prompt that waits for its turn, once.
+    /// Sends a waiting prompt, once.
     fn early(&mut self, run: &RunId, text: &str, out: &mut Out) {
         if self.told.len() < TOLD && self.told.insert(run.clone()) {
             out.say(None, "user_message", &Text { text });
         }
     }
 
-    /// Restores the state of a client that comes back.
+    /// Restores the state of a client that resumes.
     fn seen(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
         let over = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
         self.running = (!over).then(|| event.run_id.clone());
     }
 
-    /// The next event of the runtime's sessions.
+    /// Handles the next event of the runtime's sessions.
     fn event(&mut self, event: &Event, out: &mut Out) {
         if self.session.as_ref() != Some(&event.origin.session_id) {
             if self.session.is_some() && event.kind != Kind::RunStarted {
                 return;
             }
-            // Somebody turned to another conversation. What went on in the one before is no longer on the screen.
+            // A user turned to another conversation. The previous one is no longer on the screen.
             self.user_done(out);
             if self.running.take().is_some() {
                 out.say(None, "idle", &Nothing {});
@@ -426,7 +427,7 @@ impl Screen {
                 }
             }
             EntryKind::Tool => self.tool(event, out),
-            // One that was cancelled in the queue never kept the screen busy.
+            // A run that was cancelled in the queue never kept the screen busy.
             EntryKind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
                 self.told.remove(&event.run_id);
             }
@@ -443,7 +444,7 @@ impl Screen {
                     self.dialog(&request, at, out);
                 }
             }
-            // The same dialog again, as it reads now.
+            // The same dialog again, in its current form.
             EntryKind::RequestUpdated => {
                 if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
                     && self.dialogs.remove(&request.request_id).is_some()
@@ -453,7 +454,7 @@ impl Screen {
             }
             EntryKind::RequestResolved => self.resolved(event, out),
             EntryKind::Note(NoteKind::Hook) => hook(event, out),
-            // The protocol has no word for these.
+            // The protocol has no message for these.
             EntryKind::Message(Role::Thought)
             | EntryKind::Plan
             | EntryKind::Latest(_)
@@ -471,7 +472,7 @@ impl Screen {
         }
     }
 
-    /// Outside of runs (an agent's afterthought, a past that is told) nothing else would say that it is over.
+    /// Ends a message outside of runs (an agent's late message, a replayed past), which has no other end.
     fn between(&self, event: &Event, out: &mut Out) {
         if self.running.is_none() && event.run_id == zero_of(&event.origin) {
             out.say(None, "idle", &Nothing {});
@@ -503,7 +504,7 @@ impl Screen {
             }
             None => self.user = Some((piece, event.position)),
         }
-        // Without room for its first piece it does not wait for the others.
+        // If the first piece cannot be charged, the message does not wait for the others.
         let held = self.user.as_ref().map_or(0, |(text, _)| text.len());
         if self.charge.as_mut().is_some_and(|charge| charge.resize(held).is_err()) {
             self.user_done(out);
@@ -514,13 +515,13 @@ impl Screen {
         }
     }
 
-    /// Tells a person's message: all of its pieces are here.
+    /// Sends a user's message, of which all pieces have arrived.
     fn user_done(&mut self, out: &mut Out) {
         if let Some((text, at)) = self.user.take() {
             out.say(Some(at), "user_message", &Text { text: &text });
         }
         if let Some(charge) = &mut self.charge {
-            // Less is never refused.
+            // Reducing a charge always succeeds.
             let _ = charge.resize(0);
         }
     }
@@ -578,7 +579,7 @@ impl Screen {
         let selection = match &outcome.option {
             Some(option) => label(option),
             None if !outcome.items.is_empty() => outcome.items.iter().map(label).collect::<Vec<_>>().join(", "),
-            // Nobody chose, or what was typed is not one of the options: how it ended.
+            // Nobody chose, or the typed text is not one of the options: the state is sent instead.
             None => outcome.decided.state().to_owned(),
         };
         out.say(Some(event.position), "permission_selection", &Selection { id: &id, selection: &selection });
@@ -604,7 +605,7 @@ fn output<'a>(call: &ToolCall, raw: Option<&'a RawValue>) -> Output<'a> {
     }
 }
 
-/// Identifiers and labels of what can be chosen. A label that comes twice would not tell which.
+/// Returns identifiers and labels of the options. A label that occurs twice is not unique and cannot be used.
 fn labels(request: &Request) -> Vec<(String, String)> {
     let offers = request.options.iter().map(|Offer { id, label, .. }| (id, label));
     let items = request.items.iter().map(|item| (&item.id, &item.label));
@@ -616,8 +617,8 @@ fn labels(request: &Request) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the subject of a question, in the mirror's terms, by the tool call that waits for it: `command_run` or `file_access`.
-/// What is neither has the request's own type.
+/// Returns the subject of a question, in the mirror's terms, by the tool call that waits for it: `command_run` or `file_access`. Any
+/// other has the request's own type.
 fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -645,8 +646,8 @@ fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a
     }
 }
 
-/// `hook`: as a Gemini UI told it, or in its shape where the agent names a hook of its own that begins or ends. What else the
-/// gateway keeps as a doing of the agent's has no word in this protocol.
+/// Sends a `hook`: as a Gemini UI sent it, or in its form if the agent names a hook of its own that begins or ends. The protocol has no
+/// message for the gateway's other reports of hooks.
 fn hook(event: &Event, out: &mut Out) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -688,7 +689,7 @@ fn hook(event: &Event, out: &mut Out) {
         }
         _ => return,
     };
-    // An end says how it ended, and nothing else does.
+    // Only the end of a hook has an outcome.
     let success = (event_name == "hook_end").then(|| body.success.unwrap_or(!failed));
     out.say(Some(event.position), "hook", &Hook { hook_name: &name, event_name: &event_name, success });
 }

@@ -31,7 +31,7 @@ fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
 }
 
-/// The session that is meant, and a permit for it.
+/// Returns the addressed session, and a permit for it.
 fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let caller = call.caller()?;
     let session = current::<S>(&port.core, &port.runtime, caller).ok_or_else(|| {
@@ -48,10 +48,10 @@ struct Message {
     message: String,
 }
 
-/// `POST /message {"message"}`: as if somebody had typed it.
+/// Handles `POST /message {"message"}`, as if a user had typed it.
 ///
 /// # Errors
-/// 503 `not_ready`; 422 for a message of nothing; and what a prompt is refused with.
+/// 503 `not_ready`; 422 for an empty message; the errors of a prompt.
 pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Problem> {
     let Message { message } = call.json()?;
     if message.trim().is_empty() {
@@ -60,25 +60,26 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     let (session, permit) = meant::<Prompt>(&port, &call)?;
     match port.core.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
-        // It went in this very moment.
+        // The runtime ended in this moment.
         Err(refusal @ SessionError::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
         Err(refusal) => Err(refusal.into()),
     }
 }
 
-/// Most of the log that is read in one go.
+/// Limit of one read of the log.
 const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, output: usize::MAX };
 
-/// `GET /history?limit=N`: what people and the agent said, oldest first; the last N, or all that is kept. Thoughts, tools
-/// and what is no text are left out. Written while it is read, so that it costs a slice, however long it is.
+/// Handles `GET /history?limit=N`: the messages of users and the agent, oldest first; the last N, or all stored ones. Thoughts, tools and
+/// other content than text are left out. The response is written while the log is read, so that it costs a slice, regardless of its
+/// length.
 ///
 /// # Errors
-/// 400 for a limit that is no whole number above 0; 503 `not_ready`.
+/// 400 for a limit that is not an integer above 0; 503 `not_ready`.
 pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Problem> {
     let limit = limit(call.parts.uri.query())?;
     let (session, _) = meant::<Watch>(&port, &call)?;
     let (log, account) = (port.core.directory.log().clone(), call.account.clone());
-    // Before the log: what begins between the two is found in both, and told once.
+    // Read before the log: a prompt that begins between the two is found in both, and sent once.
     let mut waiting: VecDeque<_> = port.core.directory.waiting(&session.session_id).into();
     waiting.drain(..waiting.len().saturating_sub(limit));
     let until = LogPlace::after(log.head());
@@ -104,7 +105,7 @@ async fn last_turns(
     limit: usize,
     account: &Account,
 ) -> Result<LogPlace, Problem> {
-    // What tells the message after the item at hand from others.
+    // The identity of the message after the current item.
     let mut later: Option<(Role, RunId, Option<String>, Option<String>)> = None;
     let (mut to, mut turns) = (until, 0);
     let mut room = account.charge(2 * READ.bytes)?;
@@ -140,11 +141,11 @@ async fn last_turns(
 
 /// The entry of the history for an item of the log.
 enum Spoken {
-    /// Words of a turn; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    /// Text of a turn; `id` is the agent's own identifier of the message, `parent` the parent tool call.
     Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
-    /// Words after it are another turn.
+    /// An entry that separates turns.
     Between,
-    /// Nothing.
+    /// An entry that is left out.
     Aside,
 }
 
@@ -162,7 +163,7 @@ impl Spoken {
             EntryKind::Message(Role::Thought) | EntryKind::Tool | EntryKind::RunStarted | EntryKind::RunEnded => {
                 Self::Between
             }
-            // A plan is not in the history: the words before and after it are one turn.
+            // A plan is not in the history: the text before and after it is one turn.
             EntryKind::Plan
             | EntryKind::Latest(_)
             | EntryKind::RunStatus
@@ -175,7 +176,7 @@ impl Spoken {
     }
 }
 
-/// The role in the words of this protocol.
+/// Returns the name of a role in this protocol.
 const fn role_word(role: Role) -> &'static str {
     match role {
         Role::User => "user",
@@ -219,7 +220,7 @@ impl Turns {
         }
     }
 
-    /// A turn of its own, whole.
+    /// Appends a complete turn.
     fn said(&mut self, role: Role, text: &str, out: &mut String) {
         self.close(out);
         let comma = self.comma();
@@ -242,7 +243,7 @@ impl Turns {
     }
 }
 
-/// A history that is being written.
+/// The state of writing a history.
 struct Telling {
     app: Core,
     caller: Caller,
@@ -251,14 +252,14 @@ struct Telling {
     at: LogPlace,
     until: LogPlace,
     turns: Turns,
-    /// Prompts that wait for their turn: the last messages.
+    /// Waiting prompts: the last messages.
     waiting: VecDeque<(RunId, Arc<Vec<Box<RawValue>>>)>,
-    /// The log is told.
+    /// `true` if the log is written.
     ended: bool,
 }
 
 impl Telling {
-    /// The next piece; an error breaks the answer off, so that nobody takes a part for the whole.
+    /// Returns the next piece; an error aborts the response, so that a client does not mistake a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if self.ended {
             return self.next_waiting().await;
@@ -276,7 +277,7 @@ impl Telling {
         let mut out = String::new();
         let items = page.items.iter().filter(|item| item.first().position < self.until.position);
         for item in items {
-            // It begins in what is told: it waits no more.
+            // The prompt begins in a written item: it no longer waits.
             self.waiting.retain(|(run, _)| *run != item.first().run_id || item.first().kind.role() != Some(Role::User));
             self.turns.take(item, &mut out);
         }
@@ -292,7 +293,7 @@ impl Telling {
         Ok(Some(text(out.into(), room)))
     }
 
-    /// The next of the prompts that wait, and the end of the array behind the last.
+    /// Returns the next of the waiting prompts, and the end of the array after the last.
     async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         let Some((_, asked)) = self.waiting.pop_front() else { return Ok(None) };
         let bytes = asked.iter().map(|block| block.get().len()).sum::<usize>();
