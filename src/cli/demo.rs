@@ -82,7 +82,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 struct Incoming<'a> {
     #[serde(default)]
     jsonrpc: Option<Value>,
-    /// `None` for a notification; null, though unusual, is the identifier of a request.
+    /// `None` for a notification; `Some(null)` for a request with the unusual identifier null.
     #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     #[serde(default)]

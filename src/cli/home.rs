@@ -41,7 +41,7 @@ pub(crate) struct Running {
 #[derive(Debug)]
 pub(crate) enum GatewayState {
     Up(Running),
-    /// No gateway runs; the reason.
+    /// No gateway is running, for this reason.
     Down(String),
 }
 

@@ -78,7 +78,7 @@ impl Transport<RoleServer> for Once {
         }
     }
 
-    /// Cancellation safe.
+    /// Receives the message, and waits forever after it. Cancellation safe.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         match self.message.take() {
             Some(message) => Some(message),

@@ -149,7 +149,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> 
         self.write(&message)
     }
 
-    /// Cancellation safe.
+    /// Receives the next message. Cancellation safe.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             drop(self.room.acquire().await);

@@ -3,7 +3,7 @@
 use super::*;
 
 impl App {
-    /// Carries out a key.
+    /// Handles a key.
     pub(super) fn act(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
             "C-c" if self.pages.new_session.form.is_none() || self.shared.overlay.is_some() => {

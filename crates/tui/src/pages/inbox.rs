@@ -138,7 +138,7 @@ impl InboxPage {
         }
     }
 
-    /// Left or Right: folds and unfolds a group; Right on a request opens its session.
+    /// Handles Left and Right, which fold and unfold a group; Right on a request opens its session.
     fn fold_key(&mut self, right: bool, cx: &mut Context<'_>) {
         let at = self.selected();
         match (self.triage.rows.get(at).cloned(), right) {

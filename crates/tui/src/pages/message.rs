@@ -60,7 +60,7 @@ pub(crate) enum CallTag {
     Changes(String, ChangesCall),
     /// A call of the pairing of this number.
     Pairing(u64, PairCall),
-    /// A query of the usage, of this number.
+    /// A query of the usage, with this number.
     Usage(u64, UsagePart),
     /// A ceiling to be set.
     Ceilings,
@@ -130,17 +130,17 @@ pub(crate) enum AfterConfirm {
         tag: CallTag,
         request: ApiRequest,
     },
-    /// The start of the agent with the typed name.
+    /// Starts the agent with the typed name.
     StartAgent,
-    /// The typed text is the title of this session.
+    /// Renames this session to the typed title.
     RenameSession(SessionId),
-    /// The typed text is the name of this device.
+    /// Renames this device to the typed name.
     RenameDevice(DeviceId),
-    /// A ceiling with the typed amount, and the ceilings before.
+    /// Sets a ceiling to the typed amount; these are the current ceilings.
     Ceiling(CeilingOf, Box<CeilingsView>),
-    /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
+    /// Attaches the image at the typed path to the prompt of this session, or to that of the form (empty).
     Image(String),
-    /// The question whether to deny the selected requests, for the typed reason.
+    /// Asks whether to deny the selected requests, for the typed reason.
     DenySeveral,
 }
 

@@ -169,7 +169,7 @@ impl SessionsPage {
         }
     }
 
-    /// Left or Right: folds and unfolds a project; Right on a session opens it.
+    /// Handles Left and Right, which fold and unfold a project; Right on a session opens it.
     fn fold_key(&mut self, right: bool, cx: &mut Context<'_>) {
         let at = self.selected();
         match (self.rows.get(at).cloned(), right) {

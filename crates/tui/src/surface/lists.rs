@@ -246,7 +246,7 @@ fn tree_rows(entries: &[Value], folded: &BTreeSet<String>) -> Vec<TreeRow> {
         folders: BTreeMap<String, Folder>,
         files: BTreeMap<(String, usize), usize>,
     }
-    /// Deeper folders become a part of the name.
+    /// Maximum depth of folders; deeper ones become a part of the name.
     const DEEP: usize = 32;
     let mut root = Folder::default();
     for (n, entry) in entries.iter().enumerate().take(plexus_surfaces::limits::ROWS_MAX) {
