@@ -320,7 +320,7 @@ impl<'a> SimpleCommand<'a> {
             if let Some(out) = rest.iter().find(|word| !stays(word, self.text)) {
                 return RiskVerdict::elevated(format!("reads outside the folder ({})", named(out)));
             }
-            return RiskVerdict::elevated(format!("tells {} something that may make it write or run", named(program)));
+            return RiskVerdict::elevated(format!("tells {} an option that may make it write or run", named(program)));
         }
         RiskVerdict::elevated(format!("runs a program that is not known ({})", named(program)))
     }
@@ -564,7 +564,7 @@ fn git_harms(rest: &[String]) -> RiskVerdict {
             || word.starts_with("--receive-pack")
             || word.starts_with("ext::")
     }) {
-        all.and(RiskVerdict::danger("tells git to run something of its own (git -c)"));
+        all.and(RiskVerdict::danger("makes git run another command (git -c)"));
     }
     all
 }

@@ -76,7 +76,7 @@ fn judge_subject(subject: &RequestSubject, action: &ActionFolder, folder: &str) 
             RiskVerdict::elevated("tells the agent something")
         }
         RequestSubject::Confirm { title, message } => {
-            let mut all = RiskVerdict::elevated("asks in words, which Plexus cannot check");
+            let mut all = RiskVerdict::elevated("asks in prose, which Plexus cannot check");
             all.and(prose::mentioned(title, folder));
             all.and(prose::mentioned(message, folder));
             all

@@ -38,7 +38,7 @@ enum Redirect {
 }
 
 const SUBSTITUTES: &str = "is put together when it runs ($)";
-const BACKGROUND: &str = "leaves something running";
+const BACKGROUND: &str = "leaves a process running";
 const SUBSHELL: &str = "is a script of several parts";
 const INPUT: &str = "feeds a file or text to a program";
 

@@ -532,7 +532,7 @@ pub(super) const DANGEROUS_WITH: &[(&str, &[&str], &str)] = &[
 ];
 /// Verbs of git that cannot be undone: the verb, the words that make it so (none: always), and the reason.
 pub(super) const GIT_DESTROYS: &[(&str, &[&str], &str)] = &[
-    ("reset", &["--hard", "--merge", "--keep"], "throws away changes that are not committed"),
+    ("reset", &["--hard", "--merge", "--keep"], "discards changes that are not committed"),
     ("clean", &[], "deletes files that git does not keep"),
     (
         "push",
@@ -542,15 +542,15 @@ pub(super) const GIT_DESTROYS: &[(&str, &[&str], &str)] = &[
     ("push", &["--delete", "-d"], "deletes from a server"),
     ("branch", &["-D", "--delete", "-d", "-M", "--force", "-f"], "deletes or moves branches"),
     ("tag", &["-d", "--delete", "-f", "--force"], "deletes or moves tags"),
-    ("checkout", &["--", "-f", "--force", ".", "-B"], "throws away changes that are not committed"),
-    ("switch", &["-f", "--force", "--discard-changes", "-C"], "throws away changes that are not committed"),
-    ("restore", &[], "throws away changes that are not committed"),
-    ("stash", &["drop", "clear"], "throws away changes that were put aside"),
-    ("reflog", &["expire", "delete"], "throws away what git could bring back"),
+    ("checkout", &["--", "-f", "--force", ".", "-B"], "discards changes that are not committed"),
+    ("switch", &["-f", "--force", "--discard-changes", "-C"], "discards changes that are not committed"),
+    ("restore", &[], "discards changes that are not committed"),
+    ("stash", &["drop", "clear"], "discards changes that were put aside"),
+    ("reflog", &["expire", "delete"], "discards what git could restore"),
     ("filter-branch", &[], "rewrites history"),
     ("filter-repo", &[], "rewrites history"),
-    ("gc", &["--prune=now", "--prune=all"], "throws away what git could bring back"),
-    ("prune", &[], "throws away what git could bring back"),
+    ("gc", &["--prune=now", "--prune=all"], "discards what git could restore"),
+    ("prune", &[], "discards what git could restore"),
     ("update-ref", &["-d"], "deletes or moves branches"),
     ("rm", &[], "deletes files"),
     ("worktree", &["remove", "prune"], "deletes files"),

@@ -353,7 +353,7 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
             return AttachEnd::Signal(SIGHUP);
         }
         match (&shared.stream).read(&mut buffer) {
-            Ok(0) => return AttachEnd::Lost("the holder of the terminal is gone".into()),
+            Ok(0) => return AttachEnd::Lost("the holder of the terminal has ended".into()),
             Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => return lost(&why),

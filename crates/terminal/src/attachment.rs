@@ -26,10 +26,10 @@ pub const INPUT_WAIT: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefused {
     /// The program does not read.
-    #[error("the program has read nothing for {} s: what was typed is lost", INPUT_WAIT.as_secs())]
+    #[error("the program has read nothing for {} s: the input is lost", INPUT_WAIT.as_secs())]
     NotRead,
     /// The terminal no longer exists.
-    #[error("the terminal is gone ({0})")]
+    #[error("the terminal has ended ({0})")]
     Gone(io::Error),
 }
 
@@ -87,8 +87,8 @@ impl TerminalReader {
             }
             match self.read.read_buf(self.decoder.room()).await {
                 Ok(1..) => {}
-                Ok(0) => return FromHost::Bye("the terminal is gone".into()),
-                Err(why) => return FromHost::Bye(format!("the terminal is gone ({why})")),
+                Ok(0) => return FromHost::Bye("the terminal has ended".into()),
+                Err(why) => return FromHost::Bye(format!("the terminal has ended ({why})")),
             }
         }
     }
@@ -160,7 +160,7 @@ pub fn type_if(dir: &Path, id: &TerminalId, wanted: TypeIf) -> Result<TypeIfOutc
         }
         stream.set_read_timeout(Some(left)).map_err(|why| unusable(&why))?;
         match (&stream).read(&mut buffer) {
-            Ok(0) => return Err(unusable(&"it hung up")),
+            Ok(0) => return Err(unusable(&"it closed the connection")),
             Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
             Err(why) if matches!(why.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(why) => return Err(unusable(&why)),

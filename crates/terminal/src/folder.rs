@@ -38,7 +38,7 @@ const TEMPORARY_AGE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// No terminal has this identifier.
-    #[error("there is no terminal {0}: `plexus term` lists those that there are")]
+    #[error("there is no terminal {0}: `plexus term` lists the existing ones")]
     NotFound(String),
     /// The terminal is not safe to connect to, or does not answer.
     #[error("{path}: {why}", path = .path.display())]
@@ -118,7 +118,7 @@ pub(crate) fn connect(path: &Path, id: &str) -> Result<UnixStream, TerminalError
     })?;
     match peer_uid(&stream) {
         Ok(uid) if uid == rustix::process::geteuid().as_raw() => Ok(stream),
-        Ok(_) => Err(TerminalError::unusable(path, "it belongs to somebody else; remove it")),
+        Ok(_) => Err(TerminalError::unusable(path, "it belongs to another user; remove it")),
         Err(why) => Err(TerminalError::unusable(path, why)),
     }
 }

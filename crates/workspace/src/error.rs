@@ -14,7 +14,7 @@ pub enum WorkspaceError {
     #[error("the folder could not be read within {0} seconds: it may be very large, or its disk hangs; try again")]
     Slow(u64),
     /// Git failed.
-    #[error("{doing}: git says: {words}")]
+    #[error("{doing}: git reports: {words}")]
     Git {
         /// The action that failed.
         doing: &'static str,
@@ -34,11 +34,11 @@ pub enum WorkspaceError {
     Damaged(String),
     /// The folder has more files than a look may read.
     #[error(
-        "the folder has too many files that are neither ignored nor known: add a .gitignore, or begin in a folder below"
+        "the folder has too many files that are neither ignored nor known: add a .gitignore, or start in a folder below"
     )]
     TooManyFiles,
     /// The folder is in the state folder, which is never read.
-    #[error("the folder lies in the gateway's own state folder")]
+    #[error("the folder is in the gateway's own state folder")]
     Private,
     /// Another process has the store open.
     #[error("another process uses the store of this folder")]
@@ -47,7 +47,7 @@ pub enum WorkspaceError {
     #[error("{0:?} is not an identifier of a session, a run or a patch")]
     BadId(String),
     /// The base of the session is unknown.
-    #[error("how the folder was at the beginning of this session is not known")]
+    #[error("the state of the folder at the beginning of this session is unknown")]
     NoBase,
     /// The moments of the run are unknown.
     #[error("the changes of this run are not known")]
@@ -62,7 +62,7 @@ pub enum WorkspaceError {
     #[error("this change cannot be undone here: {0}")]
     NotUndoable(String),
     /// The undone change is unknown.
-    #[error("there is no such patch: list what was undone again")]
+    #[error("there is no such patch: list the undone changes again")]
     NoPatch,
 }
 

@@ -179,7 +179,7 @@ impl FolderStore {
             return Ok(());
         }
         let args: Vec<&str> = std::iter::once("update-index").chain(args.iter().copied()).collect();
-        self.run(LOOK, &args, Some(input))?.checked("keeping the files of the folder").map(drop)
+        self.run(LOOK, &args, Some(input))?.checked("storing the files of the folder").map(drop)
     }
 
     fn look_once(&self) -> Result<FolderLook> {
@@ -336,7 +336,7 @@ impl Gathered {
 
     /// Updates the index and writes the tree.
     fn tree(self, store: &FolderStore) -> Result<FolderLook> {
-        let doing = "keeping the state of the folder";
+        let doing = "storing the state of the folder";
         store.update(&["-z", "--index-info"], &self.removed)?;
         store.update(&["-z", "--add", "--remove", "--replace", "--stdin"], &self.read)?;
         let mut written = None;

@@ -65,7 +65,7 @@ impl FolderStore {
         let (note, unlisted) = (note.to_owned(), look.unlisted.clone());
         let moment = Moment { kind, at, note, tree: look.tree, late, paths, left_off, unlisted };
         self.keep_objects(session, &[look.tree])?;
-        self.append(session, &moment, length).map_err(disk("noting the state of the folder"))?;
+        self.append(session, &moment, length).map_err(disk("recording the state of the folder"))?;
         let moments = known.iter().cloned().chain([moment]).collect();
         self.remember(session, Arc::new(moments));
         Ok(())

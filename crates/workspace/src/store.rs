@@ -210,9 +210,9 @@ impl FolderStore {
         let most = usize::try_from(KEPT_FILE_MAX).unwrap_or(usize::MAX);
         let limits = Limits { seconds: SHORT, output: most };
         let found = self.git.run(limits, &["cat-file", "blob", &name.to_string()], None)?;
-        let found = found.checked("reading how a file was")?.stdout;
+        let found = found.checked("reading the earlier content of a file")?.stdout;
         if ObjectName::of_blob(&found) != name {
-            return Err(WorkspaceError::Damaged(format!("the content of {name} is another")));
+            return Err(WorkspaceError::Damaged(format!("the content of {name} does not have that name")));
         }
         Ok(found)
     }
@@ -230,7 +230,7 @@ impl FolderStore {
     /// Stores bytes as a blob.
     pub(crate) fn keep_blob(&self, bytes: &[u8]) -> Result<ObjectName> {
         let args = ["hash-object", "-w", "--stdin", "--no-filters", "-t", "blob"];
-        let doing = "keeping how a file is";
+        let doing = "storing the content of a file";
         let kept = self.run(SHORT, &args, Some(bytes))?.checked(doing)?.line();
         let name = ObjectName::of_blob(bytes);
         if kept != name.to_string() {
@@ -245,7 +245,7 @@ impl FolderStore {
         let line = |name: &ObjectName| format!("update refs/sessions/{session}/{name} {name}\n");
         let lines: String = names.iter().map(line).collect();
         self.run(SHORT, &["update-ref", "--stdin"], Some(lines.as_bytes()))?
-            .checked("keeping the state of the folder")?;
+            .checked("storing the state of the folder")?;
         Ok(())
     }
 

@@ -141,7 +141,7 @@ impl FolderStore {
             // Content that is not stored cannot be restored.
             self.blob(*name).map_err(|error| match error {
                 WorkspaceError::Git { .. } => {
-                    WorkspaceError::NotUndoable("how the file was is not kept any more".into())
+                    WorkspaceError::NotUndoable("the earlier content of the file is no longer stored".into())
                 }
                 error => error,
             })?;
@@ -164,10 +164,10 @@ impl FolderStore {
         let entries = match fs::read_dir(self.session_folder(checked_id(session)?).join("undo")) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
-            Err(error) => return Err(disk("reading what was undone")(error)),
+            Err(error) => return Err(disk("reading the undone changes")(error)),
         };
         for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().ends_with(ENTRY)) {
-            let text = fs::read(entry.path()).map_err(disk("reading what was undone"))?;
+            let text = fs::read(entry.path()).map_err(disk("reading the undone changes"))?;
             let damaged = |error| WorkspaceError::Damaged(format!("{}: {error}", entry.path().display()));
             all.push(serde_json::from_slice(&text).map_err(damaged)?);
         }
@@ -274,8 +274,8 @@ impl FolderStore {
     fn act(&self, folder: &Beneath, path: &[u8], is: Option<FileSide>, beside: &str, action: Action) -> Result<()> {
         let not = |why: &str| WorkspaceError::NotUndoable(why.into());
         let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotADirectory => not("a file or a link stands in the place of its folder: undo that first"),
-            ErrorKind::DirectoryNotEmpty => not("a folder with other files stands in its place: undo those first"),
+            ErrorKind::NotADirectory => not("a file or a link is in the place of its folder: undo that first"),
+            ErrorKind::DirectoryNotEmpty => not("a folder with other files is in its place: undo those first"),
             _ => disk("writing the files")(error),
         };
         let unchanged = || if self.is_on(folder, path, is) { Ok(()) } else { Err(WorkspaceError::ChangedMeanwhile) };
@@ -317,7 +317,7 @@ impl FolderStore {
             }
             None => match fs::remove_file(self.entry(session, undone)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(disk("forgetting what was undone")(error));
+                    return Err(disk("removing the record of an undo")(error));
                 }
                 _ => {}
             },
@@ -330,7 +330,7 @@ impl FolderStore {
     }
 
     fn write_entry(&self, session: &str, undone: &UndoneFiles) -> Result<()> {
-        let doing = "writing down what is undone";
+        let doing = "recording the undo";
         let path = self.entry(session, undone);
         fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(disk(doing))?;
         let text = serde_json::to_vec(undone).map_err(|error| disk(doing)(std::io::Error::from(error)))?;
@@ -356,7 +356,7 @@ impl FolderStore {
             match side.mode {
                 LINK => return Err(not("it is a symbolic link")),
                 PLACEHOLDER => {
-                    return Err(not("the file is not kept: it is too large, unreadable, or a repository of its own"));
+                    return Err(not("the file is not stored: it is too large, unreadable, or a repository of its own"));
                 }
                 _ => {}
             }
@@ -366,7 +366,7 @@ impl FolderStore {
         let path = shown_path(&file.path);
         if let Some(nth) = hunk {
             let (Some(_), Some(is), Some(patch)) = (file.old, file.new, &patch) else {
-                return Err(not("the file is all new, gone, or not compared by lines: undo it as a whole"));
+                return Err(not("the file is new, deleted, or not compared by lines: undo it as a whole"));
             };
             let hunks = patch.hunks();
             let hunk = hunks.get(nth).ok_or(WorkspaceError::NoChange)?;

@@ -62,9 +62,9 @@ impl Comparison {
             Self::Text => None,
             Self::Uncounted => Some("its lines could not be counted"),
             Self::Binary => Some("it is binary"),
-            Self::Large => Some("it has more than 1 MiB, or was too large to be kept"),
+            Self::Large => Some("it has more than 1 MiB, or was too large to be stored"),
             Self::Link => Some("it is a symbolic link, which is not followed"),
-            Self::Unreadable => Some("it cannot be read, or how it was is not kept"),
+            Self::Unreadable => Some("it cannot be read, or its earlier content is not stored"),
             Self::Nested => Some("it is a repository of its own, whose files are not listed"),
         }
     }

@@ -355,7 +355,7 @@ impl FolderWorktrees {
     }
 
     fn read(&self) -> Result<Vec<WorktreeEntry>> {
-        let failed = disk("reading which worktrees there are");
+        let failed = disk("reading the list of worktrees");
         match fs::read(&self.file) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| failed(std::io::Error::from(error))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -364,7 +364,7 @@ impl FolderWorktrees {
     }
 
     fn write(&self, all: &[WorktreeEntry]) -> Result<()> {
-        let failed = disk("writing down which worktrees there are");
+        let failed = disk("writing the list of worktrees");
         let text = serde_json::to_vec_pretty(all).map_err(|error| failed(std::io::Error::from(error)))?;
         replace(&self.file, &text).map_err(failed)
     }

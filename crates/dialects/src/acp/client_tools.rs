@@ -146,7 +146,7 @@ impl Acp {
             return self.not_understood(frame, (&key, native), method, out);
         };
         if self.jobs.len() >= JOBS_MAX {
-            let why = format!("{JOBS_MAX} requests are under way already");
+            let why = format!("{JOBS_MAX} requests are in progress already");
             return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
         // Terminals of the gateway are not offered to clients.
@@ -268,7 +268,7 @@ impl Acp {
                         (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
                     }
                     ClientToolError::Refused(why) => (INTERNAL, why),
-                    ClientToolError::Nobody => (INTERNAL, "nobody is there to do it".into()),
+                    ClientToolError::Nobody => (INTERNAL, "no client is connected that can do it".into()),
                 };
                 return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
             }

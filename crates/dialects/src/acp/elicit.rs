@@ -24,7 +24,7 @@ impl Acp {
             None => self.asked_within(asked.request_id),
         };
         let Some(wanted) = wanted(params) else {
-            let what = "the agent asks for what cannot be shown: answered `cancel`";
+            let what = "the agent requests input that cannot be shown: answered `cancel`";
             let draft = EventDraft::error("elicitation_not_carried", what, Some(frame));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
@@ -114,7 +114,7 @@ impl Acp {
                 // Accepting grants nothing: the agent itself reports that the page is completed.
                 out.frames.push(elicited(key.id(), "accept"));
                 let elsewhere =
-                    AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
+                    AnsweredElsewhere { by: "the user who opened the page".into(), option_id: Some("accept".into()) };
                 out.events.push(RuntimeEvent::TakenBack {
                     native: asked.native().cloned(),
                     key,

@@ -323,7 +323,7 @@ impl Acp {
         let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
         match picked.filter(|id| self.has_method(id)) {
             Some(method) => self.authenticate(method, Some(wish), out),
-            None => self.not_signed_in(wish, RuntimeError::new(AUTH_REQUIRED, "nobody signed in"), out),
+            None => self.not_signed_in(wish, RuntimeError::new(AUTH_REQUIRED, "the sign-in was not completed"), out),
         }
     }
 

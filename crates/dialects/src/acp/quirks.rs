@@ -138,7 +138,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
-        why: "making and loading write to the same file, which is named after that minute; there is no clock here, and no knowing when it was made, so a whole minute is waited, and some for clocks and the first tick",
+        why: "making and loading write to the same file, which is named after that minute; the dialect has no clock and does not know when it was made, so it waits for a whole minute, and some seconds for clocks and the first tick",
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, message: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
@@ -147,7 +147,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         what: "responds to `session/load` before it replays the past, by seconds on a busy machine",
-        why: "what comes after the prompt would count as the run's own; it loads no conversation without messages, so a replay always comes",
+        why: "messages after the prompt would count as part of the run; it loads no conversation without messages, so a replay always comes",
         test: "acp_quirk_gemini_replay_is_waited_for_after_the_response",
         then: Treatment::ReplaysLate { ticks: 20 }
     }
@@ -155,7 +155,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         what: "asks before every call of an MCP tool, whatever the tool's annotations say",
-        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::CallIdPrefix { option: "proceed_always_server" })
     }
@@ -163,15 +163,15 @@ quirks! {
         agent: "qwen",
         versions: "0.24.4",
         what: "asks before every call of an MCP tool, whatever the tool's annotations say",
-        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::MetaServerId)
     }
     {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
-        what: "opens conversations in the mode `auto`, in which it decides itself what to allow, where no setting names a mode",
-        why: "people of a gateway expect to be asked; who prefers the mode can choose it in the session",
+        what: "opens conversations in the mode `auto`, in which it decides itself what to allow, unless a setting names a mode",
+        why: "users of a gateway expect to be asked; the mode can be chosen in the session",
         test: "acp_quirk_new_conversations_leave_the_mode_without_requests",
         then: Treatment::AsksIn { from: "auto", mode: "default" }
     }
@@ -179,7 +179,7 @@ quirks! {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
         what: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
-        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
         then: Treatment::AllowedTools(AllowedTools { place: &["claudeCode", "options", "allowedTools"], prefix: "mcp__" })
     }
@@ -202,16 +202,16 @@ quirks! {
     {
         agent: "OpenCode",
         versions: "1.18.33",
-        what: "says the command in the input alone",
-        why: "its text blocks are words about it",
+        what: "sends the command only in the input",
+        why: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "opencode")
     }
     {
         agent: "codex",
         versions: "0.16.0",
-        what: "says the command in the input alone",
-        why: "its text blocks are words about it",
+        what: "sends the command only in the input",
+        why: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "codex-acp")
     }
@@ -219,30 +219,30 @@ quirks! {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
         what: "asks with the call's identifier alone; the announced call has the input",
-        why: "what is not in the question is read from what was announced",
+        why: "details that the question lacks are read from the announcement",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "vibe")
     }
     {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
-        what: "tells the tokens of the whole session in the response to each prompt",
-        why: "other agents tell those of the turn; added up, a session would cost many times what it did",
+        what: "reports the tokens of the whole session in the response to each prompt",
+        why: "other agents report those of the turn; added up, a session would seem to cost many times its price",
         test: "acp_usage_of_vibe_is_the_sum_of_its_session",
         then: Treatment::SumsUsage
     }
     {
         agent: "qwen",
         versions: "0.24.4",
-        what: "tells the tokens of each model call in an empty chunk of its message, and none in the response",
-        why: "there is no other place where it tells them",
+        what: "reports the tokens of each model call in an empty chunk of its message, and none in the response",
+        why: "it reports them nowhere else",
         test: "acp_usage_of_a_model_call_is_read_from_a_chunk",
         then: Treatment::SpendsInChunks
     }
     {
         agent: "Kimi",
         versions: "1.51.0",
-        what: "sends no input: the announced call has it as text, and the question says it in words",
+        what: "sends no input: the announced call has it as text, and the question describes it",
         why: "only the text is the command to the letter",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Text], "kimi")

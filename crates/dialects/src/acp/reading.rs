@@ -91,7 +91,7 @@ pub(super) fn message(call: &ToolCallState) -> Option<String> {
 pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, agent: Option<&str>) -> RequestSubject {
     let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&call.json()) };
     if call.lost() || announced.is_some_and(ToolCallState::lost) {
-        return unreadable("a part of it was too long to be kept over the restart of the gateway");
+        return unreadable("a part of it was too long to be stored across the restart of the gateway");
     }
     let Some(blocks) = blocks(call) else { return unreadable("a part of it has an unknown form") };
     let (kind, title) = (word(call.kind.as_ref()), word(call.title.as_ref()));

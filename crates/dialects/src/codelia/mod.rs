@@ -83,7 +83,7 @@ const ASKS_MAX: usize = 256;
 const CALLS_MAX: usize = 1024;
 /// Methods that clients may not call, with the reason.
 const OWNED: [(&str, &str); 4] = [
-    ("initialize", "a second one would change what the gateway told the runtime"),
+    ("initialize", "a second one would change the settings that the gateway sent"),
     ("run.start", "the gateway starts runs: prompt the session"),
     ("run.cancel", "the gateway cancels runs: cancel the session"),
     ("session.history", "the gateway's log has the history"),
@@ -472,7 +472,7 @@ impl Codelia {
         for pending in self.pending.values_mut().filter(|pending| !named && matches!(pending, Pending::Start)) {
             *pending = Pending::Late;
         }
-        let silent = "the runtime was told to stop and did not report the end of the run";
+        let silent = "the runtime got a cancel and did not report the end of the run";
         let message = (status == RunStatus::Cancelled).then(|| silent.to_owned());
         self.finish(end(status, message, None), out);
     }

@@ -166,8 +166,7 @@ impl OpenCode {
             self.read_folder(&folder, None, out);
         }
         if !more.is_empty() && !self.greeted {
-            let what =
-                format!("OpenCode has {}: the oldest will appear when they next do something", more.join(" and "));
+            let what = format!("OpenCode has {}: the oldest will appear at their next activity", more.join(" and "));
             out.events.push(RuntimeEvent::Event { native: None, draft: EventDraft::error("not_all", &what, None) });
         }
         self.on_sync_reply(out);
@@ -758,7 +757,7 @@ impl Session {
         }
         let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
         if !overlaps && read.len() >= MESSAGES_READ {
-            let what = "more was said while the gateway was not connected than can be read: some of it is missing";
+            let what = "there are more messages from the time without a connection than can be read: some are missing";
             return Some(EventDraft::error("gap", what, None));
         }
         (gone > known).then(|| {

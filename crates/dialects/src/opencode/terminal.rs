@@ -43,7 +43,7 @@ const CLOSED: &str = "its terminal was closed";
 /// The reason why a session ends if its terminal runs but does not answer.
 const UNREACHED: &str = "its terminal no longer answers";
 /// The reason why a session ends in one terminal when another one works on it.
-const MOVED: &str = "it goes on in another terminal";
+const MOVED: &str = "it continues in another terminal";
 /// The session of requests that do not concern a connected terminal.
 const PROCESSES: &str = "processes";
 

@@ -354,7 +354,7 @@ fn opencode_terminal_session_moves_to_the_terminal_that_works_on_it() {
     let mut bench = Bench::at_work();
     bench.connect(2, "b");
     bench.works(2, "b");
-    assert_eq!(bench.take_reports(), ["closed s: it goes on in another terminal"]);
+    assert_eq!(bench.take_reports(), ["closed s: it continues in another terminal"]);
     bench.wake(1);
     assert_eq!(bench.take_reports(), ["found s in /w"]);
     bench.open(ResumeTarget::new("s".into(), true));

@@ -39,7 +39,7 @@ impl OpenQuestion {
         if self.only_at_terminal {
             request.observe_only = true;
             request.message =
-                Some("It can only be answered at the terminal: the hook that waited for an answer is gone.".into());
+                Some("It can only be answered at the terminal: the hook that waited for an answer has ended.".into());
         }
         Some(request)
     }

@@ -209,9 +209,9 @@ impl TerminalAgent for ClaudeTerminal {
         self.tick_questions(out);
         let why = match self.session.tick_prompt(&PROMPT_LIMITS) {
             Some(PromptState::Waiting) => {
-                Some("the terminal takes no prompts: type it there, or start a new one with a linked Claude Code")
+                Some("the terminal accepts no prompts: type it there, or start a new one with a linked Claude Code")
             }
-            Some(_) => Some("Claude Code did not take the prompt"),
+            Some(_) => Some("Claude Code did not accept the prompt"),
             None => None,
         };
         if why.is_some() {
@@ -257,7 +257,7 @@ impl TerminalAgent for ClaudeTerminal {
         if text.encode_utf16().count() > PROMPT_MAX {
             let fix = "put the text into a file and name it in the prompt";
             return Err(format!(
-                "Claude Code takes at most {PROMPT_MAX} characters from outside of its terminal: {fix}"
+                "Claude Code accepts at most {PROMPT_MAX} characters from outside of its terminal: {fix}"
             ));
         }
         Ok(text)

@@ -120,7 +120,7 @@ impl CopilotTerminal {
             // The answer is sent again when the tunnel is back, if the question is still open.
             return;
         }
-        out.error("answer_failed", &format!("Copilot did not take the answer: {}", problem(reply)));
+        out.error("answer_failed", &format!("Copilot did not accept the answer: {}", problem(reply)));
         open.answer = None;
         if let Some(question) = &open.question {
             out.asked(question.request(key));

@@ -36,7 +36,7 @@ impl CopilotTerminal {
         };
         let first = self.reported.is_none();
         let lost = match () {
-            () if page.expired => Some("some messages may be missing: Copilot no longer has their place"),
+            () if page.expired => Some("some messages may be missing: Copilot no longer has their position"),
             () if first && self.reported.hidden && !page.events.is_empty() => {
                 Some("messages from the time when no gateway was running may be missing")
             }

@@ -266,7 +266,7 @@ impl TerminalAgent for CopilotTerminal {
             return self.read(out);
         }
         if self.session.turn.is_none() && self.session.tick_prompt(&PROMPT_LIMITS).is_some() {
-            self.session.end_prompt(RunStatus::Error, Some("Copilot took the prompt back out of its queue"), out);
+            self.session.end_prompt(RunStatus::Error, Some("Copilot removed the prompt from its queue"), out);
         }
         self.send_prompt(out);
     }
@@ -344,7 +344,7 @@ impl TerminalAgent for CopilotTerminal {
     fn close(&mut self, out: &mut Output<'_>) {
         if self.session.opened {
             self.end_turn(RunStatus::Cancelled, out);
-            let why = "its terminal was closed before it took the prompt";
+            let why = "its terminal was closed before it accepted the prompt";
             self.session.end_prompt(RunStatus::Error, Some(why), out);
         }
         if let Some(connection) = self.connection {
@@ -618,7 +618,7 @@ impl CopilotTerminal {
             // Copilot may have the prompt.
             (None, None) => {}
             (None, Some(_)) => {
-                let why = format!("Copilot did not take the prompt: {}", problem(reply));
+                let why = format!("Copilot did not accept the prompt: {}", problem(reply));
                 self.session.end_prompt(RunStatus::Error, Some(&why), out);
             }
         }

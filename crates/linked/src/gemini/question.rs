@@ -86,7 +86,7 @@ impl TerminalKeys {
     /// Returns the reason why it cannot be typed.
     pub(super) fn prompt(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-            return Err("a terminal takes no prompt with control characters: remove them".into());
+            return Err("a terminal accepts no prompt with control characters: remove them".into());
         }
         if text.trim_start().starts_with(['/', '!']) {
             return Err("Gemini would take a prompt that begins with / or ! as a command: put a word before it".into());

@@ -319,7 +319,7 @@ impl TerminalAgent for GeminiTerminal {
                 let why = format!("the prompt was not typed in the terminal: {}", self.prompt_refusal);
                 self.session.end_prompt(RunStatus::Error, Some(&why), out);
             }
-            Some(_) => self.session.end_prompt(RunStatus::Error, Some("Gemini did not take the prompt"), out),
+            Some(_) => self.session.end_prompt(RunStatus::Error, Some("Gemini did not accept the prompt"), out),
             None => {}
         }
         self.send_prompt(out);
@@ -350,8 +350,8 @@ impl TerminalAgent for GeminiTerminal {
 
     fn prompt(&mut self, ticket: Ticket, text: String, out: &mut Output<'_>) -> Result<(), String> {
         if self.shared.is_none() {
-            let fix = "one that is started by `plexus term -- gemini` takes prompts from here";
-            return Err(format!("this terminal takes prompts only where it is: type it there ({fix})"));
+            let fix = "one that is started by `plexus term -- gemini` accepts prompts from here";
+            return Err(format!("this terminal accepts prompts only in its own window: type it there ({fix})"));
         }
         TerminalKeys::prompt(&text)?;
         self.session.set_prompt(ticket, text);

@@ -270,15 +270,15 @@ impl TerminalAgent for QwenTerminal {
         let late = if idle { self.session.tick_prompt(&PROMPT_LIMITS) } else { None };
         if let Some(state) = late {
             let why = if state == PromptState::Waiting {
-                "its terminal is not connected: the `plexus wrap` that started it is gone, type it there"
+                "its terminal is not connected: the `plexus wrap` that started it has ended, type it there"
             } else {
-                "Qwen Code did not take the prompt: it may still wait in its terminal"
+                "Qwen Code did not accept the prompt: it may still wait in its terminal"
             };
             self.submits += u64::from(state != PromptState::Waiting);
             self.session.end_prompt(RunStatus::Error, Some(why), out);
         }
         if self.session.quiet >= SILENT_TICKS && self.calls.is_empty() && self.questions.is_empty() && !idle {
-            let message = "Qwen Code said nothing for a minute: the turn was stopped at the terminal, most likely";
+            let message = "Qwen Code was silent for a minute: the turn was stopped at the terminal, most likely";
             self.end_turn(RunStatus::Cancelled, Some(message), out);
         }
         self.send_waiting(out);
@@ -332,7 +332,7 @@ impl TerminalAgent for QwenTerminal {
         // Some commands make changes that need no permission.
         if text.trim_start().starts_with('/') {
             return Err(
-                "Qwen Code would take it as a command, for it begins with \"/\": commands are typed at the terminal"
+                "Qwen Code would treat it as a command, because it begins with \"/\": commands are typed at the terminal"
                     .into(),
             );
         }
@@ -489,7 +489,10 @@ impl QwenTerminal {
             Ok(HttpReply { status: 200, body }) => more = self.output_part(&body, out),
             Ok(HttpReply { status: 416, body }) => {
                 self.output = FileTail { offset: length(&body), ..FileTail::default() };
-                out.error("gap", "what Qwen Code writes for Plexus was replaced: some messages may be missing");
+                out.error(
+                    "gap",
+                    "the file that Qwen Code writes for Plexus was replaced: some messages may be missing",
+                );
             }
             Ok(HttpReply { status: 404, .. }) if self.session.ending.is_some() && self.session.opened => {
                 let message = "the terminal was closed while no gateway was running: its last messages may be missing";

@@ -397,7 +397,7 @@ fn qwen_terminal_errors_of_the_service_end_the_turn() {
     bench.wake(SILENT_TICKS - 1);
     assert!(bench.take_reports().is_empty());
     bench.wake(1);
-    assert!(bench.take_reports()[0].starts_with("done: Cancelled Qwen Code said nothing for a minute"));
+    assert!(bench.take_reports()[0].starts_with("done: Cancelled Qwen Code was silent for a minute"));
     let mut bench = waiting();
     bench.wake(SILENT_TICKS * 2);
     assert!(bench.take_reports().is_empty(), "a question may be open for long");
@@ -425,7 +425,7 @@ fn qwen_terminal_prompts_wait_for_an_idle_terminal() {
     bench.wake(PROMPT_LIMITS.sent);
     assert_eq!(
         bench.take_reports(),
-        ["ended 7: Error Qwen Code did not take the prompt: it may still wait in its terminal"]
+        ["ended 7: Error Qwen Code did not accept the prompt: it may still wait in its terminal"]
     );
     bench.disconnect(1);
     bench.prompt(8, "fourth");

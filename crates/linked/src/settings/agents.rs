@@ -177,7 +177,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         program: "qwen",
         gate: None,
         seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
-        without: Some("nothing is edited: type `plexus wrap qwen` instead of `qwen`, with the same words after it"),
+        without: Some("nothing is edited: type `plexus wrap qwen` instead of `qwen`, with the same arguments"),
         targets: &[],
     },
 ];

@@ -414,7 +414,7 @@ fn wrong_types_are_refused_with_the_place() {
         ("claude", "[1]", "it holds a list where"),
         ("gemini", "\u{feff}{}", "byte order mark"),
         ("gemini", "{\"a\": 1,}", "trailing commas are not allowed"),
-        ("gemini", "{\"a\": 1, \"b\": 2,\n \"a\": 3}", "line 2: the key \"a\" stands twice"),
+        ("gemini", "{\"a\": 1, \"b\": 2,\n \"a\": 3}", "line 2: the key \"a\" occurs twice"),
         ("copilot", "{\"experimental\": \"yes\"}", "\"experimental\" is a text, and true or false is read there"),
         ("copilot", "{\"a\": 01}", "line 1"),
     ] {

@@ -52,7 +52,7 @@ pub enum SettingsError {
     },
     /// An object has a duplicate key, of which agents read only one.
     #[error(
-        "line {line}: the key {key:?} stands twice in one object, and the agent reads only one of them; remove the other"
+        "line {line}: the key {key:?} occurs twice in one object, and the agent reads only one of them; remove the other"
     )]
     KeyTwice {
         /// The key.

@@ -64,7 +64,7 @@ pub enum LinkError {
         real: PathBuf,
     },
     /// The target of a symbolic link does not exist.
-    #[error("{} is a symbolic link to something that is not there; remove it or make its target", path.display())]
+    #[error("{} is a symbolic link whose target does not exist; remove it or create the target", path.display())]
     LeadsNowhere {
         /// The link.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum LinkError {
         path: PathBuf,
     },
     /// A file of the user is in the place of one of Plexus.
-    #[error("{} is there and was not made by Plexus; move it to another name", path.display())]
+    #[error("{} exists and was not made by Plexus; move it to another name", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,

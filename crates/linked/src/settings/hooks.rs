@@ -179,7 +179,7 @@ impl HookSettings {
                         differs.push(format!("{what} is changed"));
                     }
                 }
-                _ => differs.push(format!("{what} stands there {} times", same.len())),
+                _ => differs.push(format!("{what} occurs {} times", same.len())),
             }
         }
         let known = |one: &&OwnEntry| self.lines.iter().any(|line| line.event == one.event && line.words == one.words);

@@ -169,7 +169,7 @@ impl Linker {
         if ours.map(|(_, one)| one).filter(own).count() == 0 {
             let first = looked.first().map(|one| one.place.path.display().to_string()).unwrap_or_default();
             return Ok(match &record {
-                Some(_) => LinkState::Damaged(format!("what linking wrote is no longer in {first}")),
+                Some(_) => LinkState::Damaged(format!("the linked entries are no longer in {first}")),
                 None => LinkState::NotLinked,
             });
         }
@@ -179,7 +179,7 @@ impl Linker {
             let path = one.place.path.display();
             match &one.state {
                 TargetState::Current => {}
-                TargetState::Absent => damaged.push(format!("{path} lacks what linking wrote")),
+                TargetState::Absent => damaged.push(format!("{path} lacks the linked entries")),
                 TargetState::Outdated(why) => outdated.push(format!("{path}: {why}")),
                 TargetState::Incomplete(why) => damaged.push(format!("{path}: {why}")),
             }

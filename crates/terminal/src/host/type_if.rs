@@ -148,7 +148,7 @@ impl PendingKeys {
             let rests = still && now >= last_output.max(at) + if tries > 0 { THEN_AGAIN } else { STILL };
             return match (there, tries) {
                 _ if typed.last.is_some_and(|last| last >= self.began) => {
-                    done(Some("somebody types at the terminal: what was sent stands in its line"))
+                    done(Some("a user types at the terminal: the sent text is in its line"))
                 }
                 (false, 1..) if still => done(None),
                 (true, 0..THEN_MAX) if rests => match input.try_send(then.keys.clone().into_bytes().into()) {
@@ -158,7 +158,7 @@ impl PendingKeys {
                     }
                     Err(_) => done(Some("the program reads nothing")),
                 },
-                _ if too_late => done(Some("the program did not take what was sent: it stands in its line")),
+                _ if too_late => done(Some("the program did not accept the sent text: it is in its line")),
                 _ => None,
             };
         }
@@ -180,7 +180,7 @@ impl PendingKeys {
         }
         match (too_late, typing_now, still) {
             (false, ..) => None,
-            (true, true, _) => refused("somebody types at the terminal just now"),
+            (true, true, _) => refused("a user is typing at the terminal"),
             (true, false, false) => refused("its screen does not come to rest"),
             (true, false, true) => refused("its screen does not show that, or not all of it"),
         }
@@ -338,7 +338,7 @@ mod tests {
         let mut pending = bench.pending(Some("\r"));
         assert_eq!(bench.look(&mut pending, 200), None);
         bench.model.feed(b"\x1b[H\x1b[2Jmay I?");
-        assert!(refused(bench.look(&mut pending, 3_300)).contains("did not take"));
+        assert!(refused(bench.look(&mut pending, 3_300)).contains("did not accept"));
         assert_eq!(bench.typed(), ["1"]);
         // Taken, and never sent.
         let mut bench = self::bench("Allow touch a?");
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(bench.look(&mut pending, 200), None);
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
         let outcome = (4..200).find_map(|tenth| bench.look(&mut pending, tenth * 100));
-        assert!(refused(outcome).contains("did not take"));
+        assert!(refused(outcome).contains("did not accept"));
         assert_eq!(bench.typed(), ["1", "\r", "\r", "\r"]);
     }
 }
