@@ -408,7 +408,7 @@ async fn attach_pairs_a_device_and_shows_usage_and_settings() {
         (&json!("elevated"), &json!(["watch", "prompt", "approve"]))
     );
     screen.keys(&["U"]);
-    screen.shows("Nothing was told for these days").await;
+    screen.shows("No usage was reported for these days").await;
     screen.shows("Ceiling of a day      none").await;
     screen.shot("usage-none-80x24");
     screen.keys(&["d"]);
@@ -419,7 +419,7 @@ async fn attach_pairs_a_device_and_shows_usage_and_settings() {
     let (_, ceilings) = gateway.get("/v1/usage/ceilings").await;
     assert_eq!(ceilings["set"]["day"]["tokens"], 1_000_000, "{ceilings}");
     screen.keys(&["Escape"]);
-    screen.hides("Nothing was told").await;
+    screen.hides("No usage was reported").await;
     screen.keys(&[","]);
     let text = screen.shows("Only this machine reaches the gateway").await;
     screen.shot("settings-80x24");

@@ -37,7 +37,7 @@ async fn usage_is_added_up_once_over_kills_of_the_gateway() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let empty = usage(&gateway, "").await;
     assert_eq!((&empty["rows"], &empty["total"], &empty["by"]), (&json!([]), &json!({}), &json!("day")));
-    assert!(cli(&gateway, &[]).contains("nothing was told"));
+    assert!(cli(&gateway, &[]).contains("no usage was reported"));
     let (one, two) = (gateway.session("demo").await, gateway.session("demo").await);
     let mut runs = Vec::new();
     for n in 0..3 {

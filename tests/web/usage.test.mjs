@@ -74,7 +74,7 @@ try {
 
   // --- nothing yet
   await page.locator('.rail a[href="#/usage"]').click();
-  await page.getByRole('heading', { name: 'Nothing was told for these days' }).waitFor();
+  await page.getByRole('heading', { name: 'No usage was reported for these days' }).waitFor();
   await page.getByText('tokens, with cache and reasoning').waitFor();
   await settled(page);
   await judge(page, 'usage-empty');
@@ -120,7 +120,7 @@ try {
   assert.deepEqual(await page.locator('dl.sums dt').allInnerTexts(), ['Read', 'Of it cached', 'Written', 'Of it reasoning', 'Cost']);
   assert.deepEqual(await page.locator('dl.sums dd.small').allInnerTexts(), ['3.50 EUR', '41.30 USD'], 'currencies are not added together');
   assert.equal(await cell(0, 4).innerText(), '3.50 EUR + 41.27 USD');
-  assert.match(await cell(2, 4).innerText(), /not told|–/);
+  assert.match(await cell(2, 4).innerText(), /not reported|–/);
   await page.getByText(/Counted since/).waitFor();
   await press('Cost (USD)');
   await page.getByText('10USD').or(page.getByText('10\u00a0USD')).first().waitFor();

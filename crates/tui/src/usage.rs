@@ -169,7 +169,7 @@ impl UsageSheet {
         let answer = match reply.read::<UsageSums>() {
             Ok(sums) => Some(UsageAnswer::new(&sums)),
             Err(why) => {
-                self.problem = format!("What was spent could not be read: {why}");
+                self.problem = format!("The usage could not be read: {why}");
                 None
             }
         };
@@ -200,8 +200,8 @@ impl UsageSheet {
             return out;
         };
         if rows.rows.is_empty() {
-            dim("Nothing was told for these days.", &mut out);
-            dim("Plexus adds up what agents tell: docs/runtimes.md says which agent tells what.", &mut out);
+            dim("No usage was reported for these days.", &mut out);
+            dim("Plexus sums up what agents report: docs/runtimes.md lists what each agent reports.", &mut out);
             if let Some(ceilings) = &self.ceilings {
                 out.push(Line::default());
                 out.extend(ceilings::lines(ceilings, theme, width));
@@ -220,13 +220,13 @@ impl UsageSheet {
             }
             out.push(Line::default());
             dim(
-                "Figures are what agents tell. “Read” includes what came from a cache, “written” includes reasoning.",
+                "Figures are reported by agents. “Read” includes cached tokens, “written” includes reasoning.",
                 &mut out,
             );
         }
         if rows.known_since.get(..10) > Some(rows.from.as_str()) {
             let since = rows.known_since.get(..10).unwrap_or_default();
-            dim(&format!("Counted since {since}. What was spent earlier is not known."), &mut out);
+            dim(&format!("Counted since {since}. Earlier usage is unknown."), &mut out);
         }
         out
     }

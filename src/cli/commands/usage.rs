@@ -224,8 +224,8 @@ fn format_usage(sums: &UsageSums, by: By, paint: Paint) -> String {
     let since = known_since.get(..10).unwrap_or_default();
     if sums.rows.is_empty() {
         return format!(
-            "nothing was told of what was spent from {} to {}\nPlexus counts what agents tell, since {since}; `docs/runtimes.md` says which agents \
-             tell what\n",
+            "no usage was reported from {} to {}\nPlexus sums up what agents report, since {since}; `docs/runtimes.md` lists what \
+             each agent reports\n",
             line(&sums.from, TITLE),
             line(&sums.to, TITLE),
         );

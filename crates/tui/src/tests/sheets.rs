@@ -235,7 +235,7 @@ fn usage_asks_again_for_other_days_and_rows() {
     for (_, _, _, tag) in again {
         stage.msg(done(tag, 200, answer("session", json!([]))));
     }
-    assert!(stage.screen().contains("Nothing was told for these days"), "{}", stage.screen());
+    assert!(stage.screen().contains("No usage was reported for these days"), "{}", stage.screen());
     stage.keys(&["Esc"]);
     assert!(stage.app.shared.overlay.is_none());
 }
