@@ -605,7 +605,7 @@ fn output<'a>(call: &ToolCall, raw: Option<&'a RawValue>) -> Output<'a> {
     }
 }
 
-/// Returns identifiers and labels of the options. A label that occurs twice is not unique and cannot be used.
+/// Returns identifiers and labels of the options. A label that occurs twice is extended by its identifier.
 fn labels(request: &Request) -> Vec<(String, String)> {
     let offers = request.options.iter().map(|Offer { id, label, .. }| (id, label));
     let items = request.items.iter().map(|item| (&item.id, &item.label));
