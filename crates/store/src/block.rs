@@ -16,22 +16,22 @@ use bytes::Bytes;
 use super::{ReadLimit, StoreError};
 use plexus_protocol::{Event, Kind, Origin, Position, RunId, SessionId, Timestamp};
 
-/// The version of the layout above. Another version is a damaged block: a newer layout comes with a newer schema, which is refused when the
-/// store is opened.
+/// The version of the layout above. Another version counts as a damaged block: a newer layout comes with a newer schema, which is refused
+/// when the store is opened.
 const VERSION: u8 = 1;
 
-/// A block is closed once its events weigh this many bytes: it bounds what a reader copies at once, and what a damaged record can cost. A
-/// heavier event is a block of its own.
+/// Weight of events from which on a block is closed, in bytes: it bounds what a reader copies at once, and what a damaged record can
+/// cost. A heavier event is a block of its own.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Highest position the store can keep: 40 bits of the key. At a million events a second it lasts twelve days, at a
-/// thousand thirty-four years; past it commits fail.
+/// Maximum position that the store can hold: 40 bits of the key. At a million events a second it lasts twelve days, at a thousand
+/// thirty-four years; beyond it commits fail.
 pub(super) const POSITION_MAX: u64 = (1 << 40) - 1;
 
-/// Bytes before the index: version and checksum.
+/// Number of bytes before the index: version and checksum.
 const HEADER: usize = 5;
 
-/// The bytes of a block are damaged.
+/// The error for damaged bytes of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -44,17 +44,17 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The first event's position.
+    /// Returns the first event's position.
     pub(super) fn first(&self) -> Position {
         self.events.first().map_or(Position::START, |event| event.position)
     }
 
-    /// The last event's position.
+    /// Returns the last event's position.
     pub(super) fn last(&self) -> Position {
         self.events.last().map_or(Position::START, |event| event.position)
     }
 
-    /// The last event's time.
+    /// Returns the last event's time.
     pub(super) fn at(&self) -> Timestamp {
         self.events.last().map_or_else(Timestamp::default, |event| event.at)
     }
@@ -63,7 +63,7 @@ impl Group<'_> {
 /// Groups a batch's events into blocks.
 ///
 /// # Errors
-/// [`StoreError::Io`] unless the positions rise from after `head` and fit the store.
+/// [`StoreError::Io`] unless the positions increase from after `head` and fit the store.
 pub(super) fn group(events: &[Arc<Event>], head: Position) -> Result<Vec<Group<'_>>, StoreError> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut open: HashMap<&SessionId, (usize, usize)> = HashMap::new();
@@ -89,7 +89,7 @@ pub(super) fn group(events: &[Arc<Event>], head: Position) -> Result<Vec<Group<'
     Ok(groups)
 }
 
-/// The rest of a [`ReadLimit`]. The first event always fits.
+/// The unused part of a [`ReadLimit`]. The first event always fits.
 pub(super) struct Budget {
     limit: ReadLimit,
     events: usize,
@@ -98,7 +98,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is used.
+    /// Makes an unused budget.
     pub(super) fn new(limit: ReadLimit) -> Self {
         Self { limit, events: 0, bytes: 0, full: false }
     }
@@ -109,7 +109,7 @@ impl Budget {
         self.full || self.events > 0 && (self.events >= self.limit.events || self.bytes >= self.limit.bytes)
     }
 
-    /// Takes an event's share; false if it does not fit.
+    /// Takes an event's share; returns `false` if it does not fit.
     pub(super) fn take(&mut self, event: &Event) -> bool {
         let bytes = self.bytes.saturating_add(event.weight());
         if self.events > 0 && (self.events >= self.limit.events || bytes > self.limit.bytes) {
@@ -213,7 +213,8 @@ pub(super) fn decode(
     read_block(block, origin, first, (after, through), budget, out).ok_or(Damaged).inspect_err(|_| out.truncate(before))
 }
 
-/// [`decode`], with `None` for damage. The checksum is verified first; even then every number in the block is bounds-checked.
+/// Reads a block like [`decode`], but returns `None` for damage. The checksum is verified first; even then every number in the block is
+/// bounds-checked.
 fn read_block(
     block: &Bytes,
     origin: &Arc<Origin>,
@@ -298,7 +299,7 @@ fn read_block(
     (index.0.is_empty() && payload == block.len()).then_some(())
 }
 
-/// The position of an event's bytes in the payload.
+/// The place of an event's bytes in the payload.
 #[derive(Clone, Copy)]
 enum Shape {
     /// The body alone.

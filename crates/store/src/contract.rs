@@ -13,7 +13,7 @@ use super::*;
 use plexus_protocol::{Event, Kind, Origin, RunId};
 use spending::{store_adds_up_what_is_spent, store_sums_of_spending_are_bounded};
 
-/// No limit.
+/// A limit that allows everything.
 pub(super) const ALL: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
 
 macro_rules! contract {
@@ -77,12 +77,12 @@ fn sqlite_in_a_new_directory(durability: Durability) -> (Box<dyn Store>, Option<
     (Box::new(SqliteStore::open(dir.path(), durability).unwrap()), Some(dir))
 }
 
-/// The id of session `n`.
+/// Returns the id of session `n`.
 pub(super) fn session(n: u64) -> SessionId {
     SessionId::trusted(format!("s_{n}"))
 }
 
-/// A minimal row of session `n`.
+/// Returns a minimal row of session `n`.
 pub(super) fn row(n: u64) -> SessionRow {
     SessionRow {
         session_id: session(n),
@@ -94,12 +94,12 @@ pub(super) fn row(n: u64) -> SessionRow {
     }
 }
 
-/// An event of session `n` at `position`; its body names both.
+/// Returns an event of session `n` at `position`; its body names both.
 pub(super) fn event(n: u64, position: u64) -> Arc<Event> {
     event_with(n, position, format!(r#"{{"session":{n},"position":{position}}}"#).into(), None)
 }
 
-/// An event of session `n` with this body.
+/// Returns an event of session `n` with this body.
 pub(super) fn event_with(n: u64, position: u64, body: Bytes, native: Option<Bytes>) -> Arc<Event> {
     Arc::new(Event {
         position: Position(position),
@@ -124,7 +124,7 @@ pub(super) fn commit(store: &dyn Store, events: Vec<Arc<Event>>) {
     store.commit(&Batch { events, sessions, ..Batch::default() }).unwrap();
 }
 
-/// The positions of a session's events after `after`.
+/// Returns the positions of a session's events after `after`.
 pub(super) fn positions(store: &dyn Store, n: u64, after: u64) -> Vec<u64> {
     store.read(&session(n), Position(after), ALL).unwrap().iter().map(|event| event.position.0).collect()
 }
@@ -276,7 +276,7 @@ fn request(n: u64, of: u64, state: RequestState) -> RequestRow {
     }
 }
 
-/// All requests of a listing.
+/// Returns all requests of a listing.
 fn listed(
     store: &dyn Store,
     state: Option<RequestState>,
@@ -287,7 +287,7 @@ fn listed(
     page.rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The blocks of a session.
+/// Returns the blocks of a session.
 fn blocks(store: &dyn Store, of: u64, limit: usize) -> Vec<BlockInfo> {
     let all = store.oldest(Position::START, usize::MAX >> 1).unwrap();
     all.into_iter().filter(|block| block.session_id == session(of)).take(limit).collect()
@@ -729,7 +729,7 @@ pub(super) enum Step {
     Forget(u64),
 }
 
-/// Any step.
+/// Returns a strategy for any step.
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let events = proptest::collection::vec((0..4u64, 1..4u64, 0..3000usize), 0..12);
     prop_oneof![

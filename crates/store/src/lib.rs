@@ -1,7 +1,7 @@
 //! Persistent state. One trait, two stores (SQLite and memory), one contract test suite for both.
 //!
-//! A [`Store`] is synchronous: one thread at a time commits (the log decides which), any thread reads. It assigns no positions: they
-//! come with the events.
+//! A [`Store`] is synchronous: one thread at a time commits (the log decides which), any thread reads. It assigns no positions: the
+//! events already have them.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub use sqlite::{Durability, RepairReport, RepairedTable, SqliteStore, repair};
 /// One transaction: stored as a whole, or not at all.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Events in rising order of position, all after the store's head; sessions may be mixed. A session's row comes with or before its
-    /// first event.
+    /// Events in increasing order of position, all after the store's head; sessions may be mixed. A session's row comes with or before
+    /// its first event.
     pub events: Vec<Arc<Event>>,
     /// Session rows to write.
     pub sessions: Vec<SessionRow>,
@@ -35,7 +35,7 @@ pub struct Batch {
     pub devices: Vec<DeviceChange>,
     /// Rows of the notifier to write or delete.
     pub pushes: Vec<PushChange>,
-    /// The part of its runtime's output that each session has stored. A session's row comes with or before its first mark.
+    /// The marks of the runtime output that each session has stored. A session's row comes with or before its first mark.
     pub marks: Vec<(SessionId, RuntimeMark)>,
     /// Queued prompts to write, or to delete once they are reported or cancelled. A session's row comes with or before its first prompt.
     pub prompts: Vec<PromptChange>,
@@ -43,7 +43,7 @@ pub struct Batch {
     pub surfaces: Vec<SurfaceChange>,
     /// The spending of runs, to be added. A session's row comes with or before its first spending.
     pub spent: Vec<SpendChange>,
-    /// `true` if the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
+    /// `true` if the batch must be on disk (fsync) before [`Store::commit`] returns, regardless of the store's durability.
     pub sync: bool,
     /// `true` if the batch may use the space that is reserved for answers, if the disk is full.
     pub reserved: bool,
@@ -120,7 +120,7 @@ impl Batch {
     }
 }
 
-/// A session as the store keeps it.
+/// A session in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// The session.
@@ -133,7 +133,7 @@ pub struct SessionRow {
     pub state: Vec<u8>,
     /// The last event included in `state`.
     pub as_of: Position,
-    /// Set while a run is unfinished or a request open: retention keeps the session's events from here on.
+    /// The position from which on retention keeps the session's events, while a run is unfinished or a request open.
     pub spare_from: Option<Position>,
 }
 
@@ -156,7 +156,7 @@ pub struct SurfaceChange {
     pub session_id: SessionId,
     /// The surface's name, unique in the session.
     pub surface: String,
-    /// The surface's revision after the change; rising.
+    /// The surface's revision after the change; increasing.
     pub rev: u64,
     /// The change to write.
     pub write: SurfaceWrite,
@@ -165,11 +165,11 @@ pub struct SurfaceChange {
 /// The content of a [`SurfaceChange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SurfaceWrite {
-    /// The whole state as JSON, in place of everything stored of the surface.
+    /// The whole state as JSON, which replaces all stored data of the surface.
     Whole(Vec<u8>),
-    /// A change as JSON, after what is stored.
+    /// A change as JSON, which is added to the stored data.
     Change(Vec<u8>),
-    /// The surface was closed: everything stored of it is deleted.
+    /// The surface was closed: all its stored data is deleted.
     Closed,
 }
 
@@ -182,27 +182,27 @@ pub struct SpendChange {
     pub run_id: RunId,
     /// The time of the report.
     pub at: Timestamp,
-    /// The spending since the report before.
+    /// The spending since the previous report.
     pub spending: Spending,
 }
 
-/// The length of the spans of time that the sums of spending are kept by: every time zone's day is a number of them.
+/// Length of the time spans by which the sums of spending are stored, in milliseconds: a day of any time zone is a multiple of it.
 pub const SPAN_MILLIS: i64 = 15 * 60 * 1000;
-/// A day.
+/// Length of a day, in milliseconds.
 pub const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// A query for sums of spending. They are kept by spans of [`SPAN_MILLIS`]: `from`, `to` and `offset_millis` are multiples of it.
+/// A query for sums of spending. The sums are stored by spans of [`SPAN_MILLIS`]: `from`, `to` and `offset_millis` are multiples of it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpendQuery<'a> {
-    /// Only what was told at or after this time.
+    /// The time from which on reports count.
     pub from: Timestamp,
-    /// Only what was told before this time.
+    /// The time before which reports count.
     pub to: Timestamp,
-    /// Only of this session.
+    /// The session whose reports count; all if absent.
     pub session: Option<&'a SessionId>,
     /// The subject of a row, beside its session.
     pub by: SpendGroup,
-    /// The offset of the reader's clock from UTC: a day begins there.
+    /// The offset of the reader's clock from UTC, in milliseconds; defines the beginning of days.
     pub offset_millis: i64,
 }
 
@@ -222,22 +222,22 @@ pub enum SpendGroup {
 pub struct SpendRow {
     /// The session and its runtime.
     pub origin: Arc<Origin>,
-    /// The run; only by [`SpendGroup::Run`].
+    /// The run; only for [`SpendGroup::Run`].
     pub run_id: Option<RunId>,
-    /// The day, in days since the epoch by the reader's clock; only by [`SpendGroup::Day`].
+    /// The day, in days since the epoch by the reader's clock; only for [`SpendGroup::Day`].
     pub day: Option<i64>,
-    /// The beginning of the last span of time in it.
+    /// The beginning of the last time span in the sum.
     pub at: Timestamp,
     /// The sum.
     pub spending: Spending,
 }
 
-/// The part of its runtime's output that a session has stored: the output up to here is in the session's events, and nothing after it.
+/// The mark of a session in its runtime's output: the output before it is in the session's events, and no later output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMark {
     /// The number of the runtime's process, assigned by the sessions.
     pub generation: u64,
-    /// The offset in its output, in bytes.
+    /// The offset in the process's output, in bytes.
     pub offset: u64,
 }
 
@@ -256,7 +256,7 @@ pub struct SessionEntry {
     pub mark: Option<RuntimeMark>,
 }
 
-/// A request as the store keeps it.
+/// A request in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRow {
     /// The request.
@@ -269,7 +269,7 @@ pub struct RequestRow {
     pub body: Vec<u8>,
     /// The `Idempotency-Key` of the answer that won.
     pub answer_key: Option<String>,
-    /// The time when it was resolved, by the gateway's clock; `None` while it is open.
+    /// The time when the request was resolved, by the gateway's clock; `None` while it is open.
     pub closed_at: Option<Timestamp>,
 }
 
@@ -289,7 +289,7 @@ pub struct RequestQuery<'a> {
 /// A page of requests, newest first.
 #[derive(Debug, Default)]
 pub struct RequestPage {
-    /// Each row with its number: newer requests have higher numbers.
+    /// The rows, each with its number: newer requests have higher numbers.
     pub rows: Vec<(u64, RequestRow)>,
     /// The start of the next page; `None` on the last.
     pub next: Option<u64>,
@@ -300,7 +300,7 @@ pub struct RequestPage {
 pub struct TextRow {
     /// The session.
     pub session_id: SessionId,
-    /// The event where the passage ends.
+    /// The event at which the passage ends.
     pub position: Position,
     /// The author: `user`, `agent`, `tool`.
     pub role: &'static str,
@@ -313,11 +313,11 @@ pub struct TextRow {
 pub struct SearchHit {
     /// The session.
     pub session_id: SessionId,
-    /// The event where the passage ends.
+    /// The event at which the passage ends.
     pub position: Position,
     /// The author.
     pub role: String,
-    /// The text around the match; matches stand between U+0002 and U+0003.
+    /// The text around the match; matches are enclosed in U+0002 and U+0003.
     pub snippet: String,
 }
 
@@ -331,7 +331,7 @@ pub enum DeviceChange {
         /// The device, JSON.
         body: Vec<u8>,
     },
-    /// Deletes it.
+    /// Deletes the device's row.
     Delete {
         /// The identifier.
         device_id: String,
@@ -352,7 +352,7 @@ pub struct PushChange {
 pub struct ReadLimit {
     /// Maximum number of events.
     pub events: usize,
-    /// Maximum bytes, by [`Event::weight`].
+    /// Maximum size of the events, in bytes, by [`Event::weight`].
     pub bytes: usize,
 }
 
@@ -382,21 +382,21 @@ pub struct BlockInfo {
     pub bytes: usize,
 }
 
-/// Events of many sessions, in log order.
+/// Events of many sessions, in the order of the log.
 #[derive(Debug, Default)]
 pub struct EventsAcross {
     /// The events.
     pub events: Vec<Event>,
     /// Damaged blocks of the page.
     pub damaged: Vec<DamagedBlock>,
-    /// Continue after this position: every matching event up to it is in `events`, or damaged, or was before the page.
+    /// The position after which to continue: every matching event up to it is in `events`, or damaged, or was before the page.
     pub next: Position,
 }
 
 /// A block with a wrong checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedBlock {
-    /// The origin of its events.
+    /// The origin of the block's events.
     pub origin: Arc<Origin>,
     /// The first requested event.
     pub position: Position,
@@ -407,11 +407,11 @@ pub struct DamagedBlock {
 /// The size of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of events.
+    /// Size of the events, in bytes.
     pub event_bytes: u64,
-    /// Bytes of the files, including the write-ahead log.
+    /// Size of the files, including the write-ahead log, in bytes.
     pub disk_bytes: u64,
-    /// Blocks read since the store was opened, as a measure of read cost.
+    /// Number of blocks read since the store was opened, as a measure of read cost.
     pub blocks_read: u64,
 }
 
@@ -444,7 +444,7 @@ pub enum StoreError {
     /// Another process uses the store.
     #[error("another gateway uses this state")]
     Locked,
-    /// The session has no row, or is being deleted. Nothing of it is stored.
+    /// The session has no row, or is being deleted. None of its data is stored.
     #[error("the session {0} does not exist, or was deleted")]
     Gone(SessionId),
     /// A block is damaged. The others can still be read.
@@ -454,20 +454,20 @@ pub enum StoreError {
         session_id: SessionId,
         /// The first event of the damaged block.
         position: Position,
-        /// Continue reading after this position: the next readable event follows it.
+        /// The position after which to continue reading: the next readable event follows it.
         resume_at: Position,
     },
 }
 
 /// The storage of events, sessions, requests, devices and the notifier's rows.
 ///
-/// Once [`commit`](Store::commit) returns, the batch survives `kill -9`; with `sync` (or power durability), a power cut.
-/// An event is visible to [`read`](Store::read) once its commit returned, not before.
+/// Once [`commit`](Store::commit) returns, the batch survives `kill -9`; with `sync` (or power durability), a power cut. An event is
+/// visible to [`read`](Store::read) once its commit returned, not before.
 pub trait Store: Send + Sync + 'static {
-    /// The epoch of the log: random, made with the store.
+    /// Returns the epoch of the log: random, made with the store.
     fn epoch(&self) -> Epoch;
 
-    /// The last position committed.
+    /// Returns the last committed position.
     fn head(&self) -> Position;
 
     /// Stores a batch. Called by one thread at a time.
@@ -476,29 +476,29 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`]; then nothing of the batch was stored and the store remains usable.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
-    /// Returns whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor
-    /// for readers, so that an async task may make it. Reads nothing.
+    /// Returns whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor for
+    /// readers, so that an async task may make it. Does no I/O.
     fn commit_is_quick(&self) -> bool;
 
-    /// Events of one session after `after`, in order.
+    /// Returns events of one session after `after`, in order.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the first block to read fails its checksum; earlier reads returned the events before it. Continue from
     /// `resume_at`.
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
-    /// The newest events of one session before `before`, in order: as many as the limit allows, counted from the newest. Blocks are read
-    /// whole, so a call reads at most one block more than it returns.
+    /// Returns the newest events of one session before `before`, in order: as many as the limit allows, counted from the newest. Blocks
+    /// are read whole, so a call reads at most one block more than it returns.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the newest block to read fails its checksum; continue before its `position`.
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
-    /// Events after `after` of every session whose origin is `wanted`, in order. Reads each block of a wanted session, and one index entry
-    /// for each other block; after many of the latter the page ends without events.
+    /// Returns events after `after` of every session whose origin is `wanted`, in order. Reads each block of a wanted session, and one
+    /// index entry for each other block; after many of the latter the page ends without events.
     ///
     /// # Errors
-    /// [`StoreError::Io`]. Damage is no error: see [`EventsAcross::damaged`].
+    /// [`StoreError::Io`]. Damage is not an error: see [`EventsAcross::damaged`].
     fn read_across(
         &self,
         wanted: &dyn Fn(&Origin) -> bool,
@@ -506,13 +506,13 @@ pub trait Store: Send + Sync + 'static {
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError>;
 
-    /// Every session, in the order of creation.
+    /// Returns every session, in the order of creation.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError>;
 
-    /// One session; `None` if it has no row or is being deleted.
+    /// Returns one session; `None` if it has no row or is being deleted.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -521,7 +521,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns whether a session has a row and is not being deleted. Does no I/O.
     fn holds(&self, session: &SessionId) -> bool;
 
-    /// The queued prompts of a session, with their runs.
+    /// Returns the queued prompts of a session, with their runs.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -533,27 +533,27 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Deletes a session: from now on, and after a crash, it is in no list, and none of its data is read or written. Its bytes are removed
-    /// by [`sweep`](Store::sweep). Returns whether the session existed.
+    /// Deletes a session: from now on, and after a crash, it is in no list, and none of its data is read or written. Its bytes are
+    /// removed by [`sweep`](Store::sweep). Returns whether the session existed.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit).
+    /// The errors of [`commit`](Store::commit).
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError>;
 
     /// Returns whether a session was deleted and its bytes are not all removed yet.
     fn is_being_deleted(&self, session: &SessionId) -> bool;
 
-    /// One small step of removing the data behind [`mark_for_deletion`](Store::mark_for_deletion) and [`trim`](Store::trim), and then of
-    /// returning free pages to the disk. Returns whether there is more to do.
+    /// Makes one small step of removing the data of [`mark_for_deletion`](Store::mark_for_deletion) and [`trim`](Store::trim), and then
+    /// of returning free pages to the disk. Returns whether there is more to do.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit); the step may be retried.
+    /// The errors of [`commit`](Store::commit); the step may be retried.
     fn sweep(&self) -> Result<bool, StoreError>;
 
     /// Deletes a session at once: its row, events, requests, prompts, surfaces and texts.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit).
+    /// The errors of [`commit`](Store::commit).
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
         self.mark_for_deletion(session)?;
         while self.is_being_deleted(session) {
@@ -562,68 +562,68 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The sessions of which surfaces are stored, without those being deleted; in no order.
+    /// Returns the sessions with stored surfaces, without those being deleted; in no particular order.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError>;
 
-    /// One request.
+    /// Returns one request.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError>;
 
-    /// Requests, newest first.
+    /// Returns requests, newest first.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError>;
 
-    /// One small step of removing closed requests: those closed before `before`, and the oldest beyond `most`. Returns whether there is
-    /// more to do.
+    /// Makes one small step of removing closed requests: those closed before `before`, and the oldest beyond `most`. Returns whether
+    /// there is more to do.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit).
+    /// The errors of [`commit`](Store::commit).
     fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError>;
 
-    /// Passages that contain every word of `text` (the last one as a prefix), best first.
+    /// Returns passages that contain every word of `text` (the last one as a prefix), best first.
     ///
     /// # Errors
     /// [`StoreError::Io`]. Any text is valid: it has no query syntax.
     fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError>;
 
-    /// Every device's row.
+    /// Returns every device's row.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// The notifier's rows, by name.
+    /// Returns the notifier's rows, by name.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Sums of what was spent, in no order. Reads the rows of the time asked for, and no events; a sum outlives the events that told it,
-    /// and is deleted with its session.
+    /// Returns sums of spending, in no particular order. Reads the rows of the requested time, and no events; a sum outlives the events
+    /// that reported it, and is deleted with its session.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn spending(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError>;
 
-    /// Since when spending is kept: the making of the store, or its update to a version that keeps it.
+    /// Returns the time since which spending is stored: the creation of the store, or its update to a version that stores spending.
     fn spending_since(&self) -> Timestamp;
 
-    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there. None of it is read
-    /// any more, also after a crash; the bytes are removed by [`sweep`](Store::sweep). A [`Trim::base`] of `None` keeps the one of an
+    /// Removes old events, whole blocks at a time, never at or after a session's `spare_from`, and their texts. None of them is read any
+    /// more, also after a crash; the bytes are removed by [`sweep`](Store::sweep). A [`Trim::base`] of `None` retains the one of an
     /// earlier trim. Returns the last removed position of each session that lost events.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit).
+    /// The errors of [`commit`](Store::commit).
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError>;
 
-    /// For retention: the oldest blocks of all sessions that begin after `after`, in order.
+    /// Returns, for retention, the oldest blocks of all sessions that begin after `after`, in order.
     ///
     /// # Errors
     /// [`StoreError::Io`].

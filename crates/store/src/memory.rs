@@ -13,7 +13,8 @@ use super::{
 };
 use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Spending, Timestamp};
 
-/// A store in memory. It keeps the contract of the store on disk except durability; its search folds case by letter only (no diacritics).
+/// A store in memory. It fulfils the contract of the store on disk except durability; its search folds case by letter only (no
+/// diacritics).
 pub struct MemoryStore {
     epoch: Epoch,
     made_at: Timestamp,
@@ -29,9 +30,9 @@ struct Contents {
     events: BTreeMap<Position, Arc<Event>>,
     prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
     surfaces: BTreeMap<(SessionId, String), BTreeMap<u64, Vec<u8>>>,
-    /// By the number of the span of time.
+    /// The spending by the number of the time span, session and run.
     spending: BTreeMap<(i64, SessionId, RunId), Spending>,
-    /// By number, in order of creation.
+    /// The requests by number, in order of creation.
     requests: BTreeMap<u64, RequestRow>,
     request_numbers: HashMap<RequestId, u64>,
     texts: Vec<TextRow>,
@@ -41,7 +42,7 @@ struct Contents {
 
 struct Session {
     row: SessionRow,
-    /// By the position of the first event.
+    /// The blocks by the position of the first event.
     blocks: BTreeMap<Position, Block>,
     trimmed: Position,
     base: Option<Vec<u8>>,
@@ -56,7 +57,7 @@ struct Block {
 }
 
 impl MemoryStore {
-    /// An empty store with a random epoch.
+    /// Makes an empty store with a random epoch.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the system has no random bytes.
@@ -116,7 +117,7 @@ impl Store for MemoryStore {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut contents = self.contents();
         let groups = group(&batch.events, contents.head)?;
-        // Everything that can be refused is refused before anything changes.
+        // All checks that can refuse the batch are made before anything changes.
         let has_row = |id: &SessionId| {
             contents.session_indexes.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id)
         };
@@ -465,7 +466,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The byte ranges of the words of a text.
+/// Returns the byte ranges of the words of a text.
 fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
@@ -476,7 +477,7 @@ fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The words of a text that match the phrases; `None` if a phrase is missing. The last word of the last phrase is a prefix.
+/// Returns the words of a text that match the phrases; `None` if a phrase is missing. The last word of the last phrase is a prefix.
 fn find(text: &str, phrases: &[Vec<String>]) -> Option<Vec<(usize, usize)>> {
     let spans: Vec<(usize, usize)> = spans(text).collect();
     let folded: Vec<String> = spans.iter().map(|&(at, end)| text[at..end].to_lowercase()).collect();

@@ -1,4 +1,4 @@
-//! The store in one SQLite database: write-ahead log, one writing connection, a few reading ones. One file, as it is one `impl Store`.
+//! The store in one SQLite database: write-ahead log, one writing connection, some reading ones. One file: it is one `impl Store`.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -42,17 +42,17 @@ pub use repair::{RepairReport, RepairedTable, repair};
 use reserve::Reserve;
 use sweep::Sweep;
 
-/// Most sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
+/// Maximum number of sessions ever created in one store: 23 bits of the key. A commit that would create one more fails.
 const SESSION_NO_MAX: i64 = (1 << 23) - 1;
-/// Bits of a key that hold the position.
+/// Number of bits of a key that hold the position.
 const POSITION_BITS: u32 = 40;
-/// Commits between two writes of the head and the bytes of events. Opening the store counts the events since, so this bounds that work.
+/// Number of commits between two writes of the head and the bytes of events. Opening counts the events since: this bounds that work.
 const TALLY_EVERY: u32 = 256;
-/// Bytes that a commit adds to the write-ahead log beside its events, at least: two pages.
+/// Minimum number of bytes that a commit adds to the write-ahead log beside its events: two pages.
 const COMMIT_BYTES: u64 = 16 << 10;
-/// Bytes of the encoding buffer kept between commits; a larger buffer is freed.
+/// Maximum size of the encoding buffer that is retained between commits, in bytes; a larger buffer is freed.
 const SCRATCH_KEPT: usize = 1 << 20;
-/// Words of context in a [`SearchHit::snippet`].
+/// Number of words of context in a [`SearchHit::snippet`].
 const SNIPPET_WORDS: u32 = 24;
 
 /// No limit.
@@ -61,7 +61,7 @@ const UNLIMITED: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX }
 /// The moment at which a commit counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has the commit: it survives `kill -9` of the gateway, but not a power cut. [`Batch::sync`] overrides it.
+    /// The kernel has the commit: the commit survives `kill -9` of the gateway, but not a power cut. [`Batch::sync`] overrides it.
     #[default]
     Process,
     /// The disk has confirmed the commit (one fsync each).
@@ -85,7 +85,7 @@ pub struct SqliteStore {
     blocks: BlockReader,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
-    /// The next commit also copies the write-ahead log into the database, which syncs both.
+    /// `true` if the next commit also copies the write-ahead log into the database, which syncs both.
     checkpoint_due: AtomicBool,
     spending_since: Timestamp,
     epoch: Epoch,
@@ -101,7 +101,7 @@ pub struct SqliteStore {
 struct KnownSession {
     no: i64,
     origin: Arc<Origin>,
-    /// The last event removed by retention. Blocks up to it may still exist; they are not read.
+    /// The last event removed by retention. Blocks up to it may still exist, but are not read.
     trimmed: Position,
 }
 
@@ -129,9 +129,9 @@ struct Writer {
     connection: Connection,
     /// The encoding buffer of blocks.
     scratch: Vec<u8>,
-    /// Commits since the tally was written.
+    /// Number of commits since the tally was written.
     commits_since_tally: u32,
-    /// Bytes committed since the last checkpoint.
+    /// Number of bytes committed since the last checkpoint.
     bytes_since_checkpoint: u64,
     /// `true` if removed bytes may still be in the write-ahead log.
     truncate_wal: bool,
@@ -161,8 +161,8 @@ impl SqliteStore {
     /// sessions, not of events.
     ///
     /// The epoch is made with the store. It is replaced if events that clients have seen may be lost, and their positions reused: if the
-    /// machine went down while commits were left to the kernel ([`Durability::Process`]), or the database is older than its last commit,
-    /// because its write-ahead log is gone.
+    /// machine stopped while commits were left to the kernel ([`Durability::Process`]), or the database is older than its last commit,
+    /// because its write-ahead log was lost.
     ///
     /// On a full disk, the space that is reserved for answers is used to open the store.
     ///
@@ -346,7 +346,7 @@ impl SqliteStore {
         Ok((new_sessions, bytes))
     }
 
-    /// A session as this transaction sees it.
+    /// Returns a session as seen by this transaction.
     fn find(&self, session: &SessionId, new_sessions: &[KnownSession]) -> Option<KnownSession> {
         let newest = new_sessions.iter().rev().find(|known| known.origin.session_id == *session).cloned();
         newest.or_else(|| self.known(session))
@@ -847,7 +847,7 @@ fn request_row(row: &Row<'_>) -> rusqlite::Result<(u64, RequestRow)> {
     Ok((row.get::<_, i64>(6)?.cast_unsigned(), request))
 }
 
-/// The stored number of a state; never reused for another state.
+/// Returns the stored number of a state; never reused for another state.
 const fn state_code(state: RequestState) -> i64 {
     match state {
         RequestState::Open => 1,
@@ -869,12 +869,12 @@ const fn state_from_code(code: i64) -> Option<RequestState> {
     })
 }
 
-/// A text column as a shared string.
+/// Returns a text column as a shared string.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
     Ok(row.get_ref(column)?.as_str()?.into())
 }
 
-/// A caller's position as an SQL integer.
+/// Converts a caller's position to an SQL integer.
 fn number(position: Position) -> Result<i64, Failure> {
     if position.0 > POSITION_MAX {
         return Err(Failure::Refused(StoreError::Io(format!("position {position} is past what the store can keep"))));
@@ -886,7 +886,7 @@ fn key(no: i64, position: Position) -> Result<i64, Failure> {
     Ok(no << POSITION_BITS | number(position)?)
 }
 
-/// A position as an SQL integer, saturating.
+/// Converts a position to an SQL integer, saturating.
 fn as_sql(position: Position) -> i64 {
     position.0.min(POSITION_MAX).cast_signed()
 }

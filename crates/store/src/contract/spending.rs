@@ -3,7 +3,7 @@
 use super::*;
 use plexus_protocol::{MONEY_MAX, Money, TOKENS_MAX};
 
-/// Quarters of an hour after some midnight.
+/// Returns the start of the given quarter of an hour, counted from a midnight.
 fn quarter(nth: i64) -> Timestamp {
     Timestamp::from_millis(20_000 * DAY_MILLIS + nth * SPAN_MILLIS)
 }
@@ -16,7 +16,7 @@ fn usd(amount: f64) -> Vec<Money> {
     Money::told(amount, "USD").into_iter().collect()
 }
 
-/// The sums from a quarter of an hour up to another, each as text, sorted.
+/// Returns the sums from one quarter of an hour up to another, each as text, sorted.
 fn sums(store: &dyn Store, by: SpendGroup, span: std::ops::Range<i64>, of: Option<u64>, ahead: i64) -> Vec<String> {
     let of = of.map(session);
     let query = SpendQuery {
@@ -74,7 +74,7 @@ pub(super) fn store_adds_up_what_is_spent(store: &dyn Store) {
             "s_2 day 0 @4 - - - - - 2 EUR 1 USD"
         ]
     );
-    // Where the clock is behind by three quarters of an hour, the first half hour is of the day before.
+    // With a clock that is behind by three quarters of an hour, the first half hour belongs to the previous day.
     assert_eq!(
         sums(store, SpendGroup::Day, 0..200, Some(1), -3),
         ["s_1 day -1 @2 101 10 5 - - 0.25 USD", "s_1 day 0 @96 1007 107 - - - 0.5 USD"]

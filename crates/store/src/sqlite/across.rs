@@ -1,4 +1,4 @@
-//! Reads many sessions in log order: by the index of the blocks' positions, each block once.
+//! Reads of many sessions in log order: by the index of the blocks' positions, each block once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{
 use crate::DamagedBlock;
 use plexus_protocol::Event;
 
-/// Blocks checked for one page, most of them skipped; then the page ends, even without events.
+/// Maximum number of blocks checked for one page, most of them skipped; then the page ends, even without events.
 const CHECKED_MAX: usize = 1 << 16;
 
 impl SqliteStore {
@@ -89,7 +89,7 @@ impl SqliteStore {
                 let new = across.events.get(read_before..).unwrap_or_default();
                 bytes += new.iter().map(Event::weight).sum::<usize>();
                 if let Some(end) = new.last().filter(|end| end.position < last) {
-                    // The rest of the block did not fit, and later events are not for this page.
+                    // The rest of the block did not fit, and later events are not part of this page.
                     complete_to = complete_to.min(end.position);
                 }
             }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, MAIN_DB};
 
-/// Bytes of the longest block that is part of a statement. Statements that read blocks return null in place of a longer one.
+/// Maximum size of a block that is part of a statement, in bytes. Statements that read blocks return null in place of a longer one.
 pub(super) const SHORT_BLOCK: i64 = 1 << 20;
 
 /// Writes the block `key`, whose last event is `last`, of the time `at`. The buffer of a long block is freed.
@@ -34,8 +34,8 @@ pub(super) struct BlockReader {
 }
 
 impl BlockReader {
-    /// The bytes of the block `key`, of which a statement returned `short`. Long blocks are read one at a time, because a reader learns the
-    /// length, and is charged for it, only afterwards. Empty if the column is damaged.
+    /// Returns the bytes of the block `key`, of which a statement returned `short`. Long blocks are read one at a time, because a reader
+    /// learns the length, and is charged for it, only afterwards. Empty if the column is damaged.
     pub(super) fn get(&self, connection: &Connection, key: i64, short: ValueRef<'_>) -> rusqlite::Result<Bytes> {
         if short != ValueRef::Null {
             return Ok(Bytes::copy_from_slice(short.as_blob().unwrap_or_default()));

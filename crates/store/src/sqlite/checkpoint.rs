@@ -1,15 +1,15 @@
-//! Checkpoints: the write-ahead log is copied into the database, and kept short.
+//! Checkpoints: they copy the write-ahead log into the database, and limit its length.
 
 use std::sync::atomic::Ordering;
 
 use super::{SqliteStore, Writer, open};
 
-/// Bytes committed, about, after which a commit also copies the write-ahead log into the database and checks its size.
+/// Approximate number of committed bytes after which a commit also copies the write-ahead log into the database and checks its size.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
 
 impl SqliteStore {
-    /// Keeps the write-ahead log short and free of removed bytes. Called between transactions, with the bytes that the last one
-    /// wrote. A failure is retried at the next checkpoint.
+    /// Limits the length of the write-ahead log and removes deleted bytes from it. Called between transactions, with the number of bytes
+    /// that the last one wrote. A failure is retried at the next checkpoint.
     ///
     /// A checkpoint that becomes due is left to the next call, so that [`commit_is_quick`](Store::commit_is_quick) can announce it.
     /// Truncating waits for readers ([`open::CHECKPOINT_WAIT`] at most): only at a checkpoint, or with `now`.

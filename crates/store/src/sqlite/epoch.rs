@@ -1,4 +1,4 @@
-//! The epoch: whether positions still mean the events that clients have seen at them.
+//! The epoch: the check that positions still refer to the events that clients have seen at them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -9,15 +9,15 @@ use rusqlite::{Connection, params};
 
 use super::{Durability, open, position};
 
-/// The file: eight bytes, little-endian, written in place, so that it needs no space of a full disk.
+/// The name of the file: eight bytes, little-endian, written in place, so that it needs no space of a full disk.
 const WITNESS: &str = "plexus.head";
 
-/// Remembers the newest position that clients may have seen. Without a file, it remembers nothing.
+/// A record of the newest position that clients may have seen. Without a file, it records nothing.
 #[derive(Debug)]
 pub(super) struct HeadWitness(Option<File>);
 
 impl HeadWitness {
-    /// Opens the witness, and reads the position; 0 where it is new.
+    /// Opens the witness, and reads the position; 0 if it is new.
     pub(super) fn open(dir: &Path) -> (Self, u64) {
         let file = open::private().create(true).open(dir.join(WITNESS));
         let file = file.inspect_err(|error| tracing::warn!(%error, "a lost write-ahead log will not be noticed")).ok();
@@ -44,7 +44,7 @@ impl HeadWitness {
         Ok(witness)
     }
 
-    /// Notes the newest position after a commit.
+    /// Records the newest position after a commit.
     pub(super) fn note(&self, head: Position) {
         let Some(file) = &self.0 else { return };
         if let Err(error) = file.write_all_at(&head.0.to_le_bytes(), 0) {
@@ -53,8 +53,8 @@ impl HeadWitness {
     }
 }
 
-/// Reads epoch, head and bytes as last tallied; makes a new epoch if the end of the log may be lost; and marks whether that can happen from
-/// now on.
+/// Reads epoch, head and bytes as last tallied; makes a new epoch if the end of the log may be lost; and records whether that can happen
+/// from now on.
 pub(super) fn begin_epoch(
     connection: &Connection,
     durability: Durability,
@@ -74,7 +74,7 @@ pub(super) fn begin_epoch(
     Ok((epoch, position(head).0, position(bytes).0))
 }
 
-/// The id of the machine's boot, on Linux. Elsewhere a power cut is not detected.
+/// Returns the id of the machine's boot, on Linux. Elsewhere a power cut is not detected.
 pub(super) fn boot_id() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
 }

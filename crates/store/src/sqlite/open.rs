@@ -13,36 +13,36 @@ use rustix::io::Errno;
 
 use super::StoreError;
 
-/// The database, in the state directory. SQLite keeps `-wal` and `-shm` beside it, with its mode.
+/// The name of the database in the state directory. SQLite places `-wal` and `-shm` beside it, with its mode.
 pub(super) const DATABASE: &str = "plexus.db";
-/// Held with an exclusive `flock` while a store is open; the kernel releases it when the process ends.
+/// The file that is locked with an exclusive `flock` while a store is open; the kernel releases it when the process ends.
 pub(super) const LOCK: &str = "plexus.lock";
-/// A rewritten copy of the database before it is renamed.
+/// The name of a rewritten copy of the database before it is renamed.
 const REWRITTEN: &str = "plexus.db.rewritten";
 /// Free space beyond the database's own size that a rewrite needs, in bytes.
 const REWRITE_SPARE_BYTES: u64 = 64 << 20;
-/// Written and removed at once after a failed write, to find out whether the disk is full.
+/// The file that is written and removed at once after a failed write, to determine whether the disk is full.
 const PROBE: &str = "plexus.probe";
 
-/// `PRAGMA application_id` of a store ("Plxs"); a database with another id is foreign and is not changed.
+/// The `PRAGMA application_id` of a store ("Plxs"); a database with another id is foreign and is not changed.
 pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
-/// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
+/// The `PRAGMA user_version` of a store; a higher one is [`StoreError::Newer`].
 pub(super) const SCHEMA: u32 = 1 + ADDED.len() as u32;
 
 /// Page size in bytes: large enough for several small blocks, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
-/// The writer's page cache, in KiB. A transaction that dirties more spills into the write-ahead log early.
+/// Size of the writer's page cache, in KiB. A transaction that changes more spills into the write-ahead log early.
 const WRITER_CACHE_KIB: u32 = 8192;
-/// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to restart the log, so that overlapping reads
-/// cannot make it grow without bound; also the size to which the file is truncated.
+/// Size of the write-ahead log after which a commit waits for the readers (reads are short) to restart the log, in bytes, so that
+/// overlapping reads cannot make it grow without bound; also the size to which the file is truncated.
 pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
-/// Time that opening waits for the lock. A child process that a killed gateway was starting holds it until its exec, a matter of
-/// milliseconds; a store in use is refused that much later.
+/// Maximum time that opening waits for the lock. A child process that a killed gateway was starting holds it until its exec, which takes
+/// milliseconds; a store in use is refused with this delay.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Pause between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_millis(5);
-/// Time that a commit waits for readers before the write-ahead log can restart. Our own readers finish sooner; if another program holds a
-/// transaction open, the log grows instead.
+/// Maximum time that a commit waits for readers before the write-ahead log can restart. The store's own readers finish sooner; if another
+/// program holds a transaction open, the log grows instead.
 pub(super) const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
 const TABLES: &str = "
@@ -100,8 +100,8 @@ CREATE TABLE devices (
 );
 ";
 
-/// Added by schema 2: how much of its runtime's output each session has stored. Separate rows, since they are written with nearly every
-/// commit.
+/// Added by schema 2: the part of its runtime's output that each session has stored. Separate rows, since they are written with nearly
+/// every commit.
 const MARKS: &str = "
 CREATE TABLE marks (
     session_no INTEGER PRIMARY KEY,
@@ -118,8 +118,8 @@ CREATE TABLE pushes (
 );
 ";
 
-/// Added by schema 4: an index of blocks in log order whatever their session; a mark on sessions that are being deleted; rows for queued
-/// prompts; an index of closed requests by age. Requests closed earlier count as closed now.
+/// Added by schema 4: an index of blocks in log order, regardless of their session; a mark on sessions that are being deleted; rows for
+/// queued prompts; an index of closed requests by age. Requests closed earlier count as closed now.
 const SWEEPING: &str = "
 -- 1099511627775 is the part of a key that is the position.
 CREATE INDEX events_by_position ON events (key & 1099511627775);
@@ -138,7 +138,7 @@ CREATE INDEX requests_by_session ON requests (session_id);
 CREATE INDEX requests_by_closing ON requests (closed_at) WHERE closed_at IS NOT NULL;
 ";
 
-/// Computes how far before an event its block may begin, after an upgrade or a repair.
+/// Computes the maximum distance of an event from the beginning of its block, after an upgrade or a repair.
 pub(super) const LOOKBACK: &str = "
 UPDATE meta SET lookback = ifnull((
     SELECT max(last - first) FROM (
@@ -158,8 +158,8 @@ CREATE TABLE surfaces (
 );
 ";
 
-/// Added by schema 6: what was spent, added up for each run by spans of a quarter of an hour; a row for tokens (without a currency), and
-/// one for each currency. Spending before the update is not known, and `spending_since` says so.
+/// Added by schema 6: sums of spending for each run by spans of a quarter of an hour; a row for tokens (without a currency), and one for
+/// each currency. Spending before the update is not known, as `spending_since` indicates.
 const SPENDING: &str = "
 CREATE TABLE spending (
     span INTEGER NOT NULL,
@@ -237,7 +237,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         let mut connection = Connection::open_with_flags(&path, flags)?;
         connection.busy_timeout(CHECKPOINT_WAIT)?;
         if version_of(&connection)? == 0 {
-            // Set before anything is in the file. Set again later it would write, and opening must work on a full disk.
+            // Set before the file has content. Setting it later would write, and opening must work on a full disk.
             connection.execute_batch(&format!("PRAGMA page_size = {PAGE_SIZE}; PRAGMA auto_vacuum = INCREMENTAL;"))?;
         } else if !can_return_free_pages(&connection)? {
             connection = rewrite(dir, connection, flags)?;
@@ -301,7 +301,7 @@ fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Re
         let _ = std::fs::remove_file(&copy);
         // Created here for its mode.
         private().create_new(true).open(&copy).map_err(|e| e.to_string())?;
-        // Nothing may be left in the write-ahead log, which belongs to the old file.
+        // The copy must have nothing in its write-ahead log, whose name belongs to the old file.
         let made = connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
             .and_then(|_| connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;"))
@@ -356,14 +356,15 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
         Ok((application.cast_unsigned(), version_of(&connection)?, tables > 0))
     })();
     let (application, version, tables) = seen.map_err(|e: rusqlite::Error| match &e {
-        // Not a database although the header looks like one.
+        // The file is not a database although the header looks like one.
         rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::NotADatabase => not_ours(path),
         _ => translate(path.parent().unwrap_or(path), &e),
     })?;
     check_owner(path, application, version, tables)
 }
 
-/// A database without our id is accepted only while it is empty: a crash before its tables were made leaves it so.
+/// Checks the owner of a database. One without the store's id is accepted only while it is empty: a crash before its tables were made
+/// leaves it so.
 fn check_owner(path: &Path, application: u32, version: u32, tables: bool) -> Result<(), StoreError> {
     match (application, version) {
         (APPLICATION_ID, 0) => Err(not_ours(path)),
@@ -400,7 +401,7 @@ fn not_ours(path: &Path) -> StoreError {
 pub(super) fn translate(dir: &Path, error: &rusqlite::Error) -> StoreError {
     let failure = match error {
         rusqlite::Error::SqliteFailure(failure, _) => failure,
-        // A damaged page can have rows of other types than ours.
+        // A damaged page can have rows of other types than the store's.
         rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..) => {
             return StoreError::Corrupt(error.to_string());
         }

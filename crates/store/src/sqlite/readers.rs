@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::open::open_reader;
 
-/// Concurrent reads; a further read waits until one is done. Each connection has its own page cache (2 MiB at most).
+/// Maximum number of concurrent reads; a further read waits until one is done. Each connection has its own page cache (2 MiB at most).
 const READERS_MAX: usize = 4;
 
 /// A bounded pool of read-only connections.
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Readers {
-    /// An empty pool for the database at `path`.
+    /// Makes an empty pool for the database at `path`.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, state: Mutex::default(), freed: Condvar::new() }
     }

@@ -1,4 +1,4 @@
-//! Repair of a damaged database: everything that can be read of it is copied into a new one, and the damaged files are kept.
+//! Repair of a damaged database: all readable data is copied into a new one, and the damaged files are retained.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use plexus_protocol::{Position, Timestamp};
 
 /// The folder in which the new database is made.
 const WORK: &str = "repair";
-/// The tables, each with the column that its rows are read in the order of.
+/// The tables, each with the column that defines the order of reading.
 const TABLES: [(&str, &str); 11] = [
     ("sessions", "no"),
     ("events", "key"),
@@ -37,7 +37,7 @@ pub struct RepairedTable {
     pub name: &'static str,
     /// The number of rows that were copied.
     pub rows: u64,
-    /// The number of places that could not be read. The number of rows that stood there is not known.
+    /// The number of ranges that could not be read. The number of rows in them is not known.
     pub damaged: u64,
 }
 
@@ -52,14 +52,14 @@ pub struct RepairReport {
     pub without_session: u64,
 }
 
-/// Makes a new database in `dir` of everything that can be read of the present one, whose files are kept in a folder beside it. The new
-/// database has a new epoch: clients read everything again. Returns nothing, and changes nothing, if SQLite finds no damage.
+/// Makes a new database in `dir` from all readable data of the present one, whose files are retained in a folder beside it. The new
+/// database has a new epoch: clients read everything again. Returns `None`, and changes nothing, if SQLite finds no damage.
 ///
-/// Needs about as much free space as the database has. After an interruption, the database is repaired, or as it was, perhaps without its
-/// write-ahead log; the kept files have all of it.
+/// Needs about as much free space as the size of the database. After an interruption, the database is either repaired or unchanged,
+/// possibly without its write-ahead log; the retained files have all of it.
 ///
 /// # Errors
-/// [`StoreError::Locked`] while a gateway runs, [`StoreError::Full`], [`StoreError::Io`]; the database is as it was.
+/// [`StoreError::Locked`] while a gateway runs, [`StoreError::Full`], [`StoreError::Io`]; then the database is unchanged.
 pub fn repair(dir: &Path) -> Result<Option<RepairReport>, StoreError> {
     let _lock = open::lock(dir)?;
     let path = dir.join(open::DATABASE);
@@ -104,7 +104,7 @@ pub fn repair(dir: &Path) -> Result<Option<RepairReport>, StoreError> {
         let (from, to) = (dir.join(file), kept.join(file));
         match fs::hard_link(&from, &to) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            // The file system has no links.
+            // The file system does not support links.
             Err(_) => drop(fs::copy(&from, &to).map_err(disk)?),
             Ok(()) => {}
         }
@@ -119,7 +119,7 @@ pub fn repair(dir: &Path) -> Result<Option<RepairReport>, StoreError> {
     Ok(Some(RepairReport { kept, tables, without_session }))
 }
 
-/// Copies the rows of a table, around the places that cannot be read.
+/// Copies the rows of a table, except the ranges that cannot be read.
 fn salvage(old: &Connection, new: &Connection, table: &'static str, key: &str) -> rusqlite::Result<RepairedTable> {
     let mut found = RepairedTable { name: table, rows: 0, damaged: 0 };
     let Some(rows) = TableRows::of(old, new, table, key)? else {
@@ -130,7 +130,7 @@ fn salvage(old: &Connection, new: &Connection, table: &'static str, key: &str) -
         found.damaged += 1;
         let after = last.max(from).saturating_add(1);
         let Some(next) = rows.readable_from(old, after) else { break };
-        // What stands between the damage and the row that was found.
+        // The rows between the damage and the next readable row.
         rows.copy(old, new, (after, next.saturating_sub(1)), "DESC", &mut found.rows)?;
         from = next;
     }
@@ -146,7 +146,7 @@ struct TableRows<'a> {
 }
 
 impl<'a> TableRows<'a> {
-    /// Returns nothing if the definition of the table cannot be read.
+    /// Prepares the statements for a table; returns `None` if its definition cannot be read.
     fn of(old: &Connection, new: &Connection, table: &'a str, key: &'a str) -> rusqlite::Result<Option<Self>> {
         let columns_of = |connection: &Connection| {
             let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
@@ -154,7 +154,7 @@ impl<'a> TableRows<'a> {
             names.collect::<rusqlite::Result<Vec<_>>>()
         };
         let Ok(there) = columns_of(old) else { return Ok(None) };
-        // A database of an older version lacks some.
+        // A database of an older version lacks some columns.
         let mut columns: Vec<String> = columns_of(new)?.into_iter().filter(|name| there.contains(name)).collect();
         if columns.is_empty() {
             return Ok(None);
@@ -168,11 +168,11 @@ impl<'a> TableRows<'a> {
         Ok(Some(Self { table, key, columns, insert }))
     }
 
-    /// Copies the rows of a range until one cannot be read. Returns the key of the row before it then, or -1; nothing if the whole range
-    /// was read.
+    /// Copies the rows of a range until one cannot be read. Returns the key of the row before it, or -1; `None` if the whole range was
+    /// read.
     ///
     /// # Errors
-    /// Those of writing alone.
+    /// The errors of writing.
     fn copy(
         &self,
         old: &Connection,
@@ -200,7 +200,7 @@ impl<'a> TableRows<'a> {
             last = at;
             match insert.execute(params_from_iter(values)) {
                 Ok(added) => *rows += added as u64,
-                // A row of other types than ours, from a damaged page.
+                // A row of other types than the store's, from a damaged page.
                 Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
                 Err(error) => return Err(error),
             }
@@ -222,7 +222,7 @@ impl<'a> TableRows<'a> {
     }
 }
 
-/// Writes the sums, and lets positions go on after all that clients may have seen.
+/// Writes the sums, and lets positions continue after all that clients may have seen.
 fn complete(old: &Connection, new: &Connection, seen: u64) -> rusqlite::Result<()> {
     let since = old.query_row("SELECT spending_since FROM meta", [], |row| row.get::<_, i64>(0));
     let (last, included, bytes) = new.query_row(

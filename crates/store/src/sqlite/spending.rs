@@ -1,4 +1,4 @@
-//! The sums of what was spent: rows by a span of time, session, run and currency. The tokens are in the row without a currency.
+//! The sums of spending: rows by time span, session, run and currency. The tokens are in the row without a currency.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use super::{Failure, RunId, SqliteStore, Timestamp, count};
 use crate::{DAY_MILLIS, SPAN_MILLIS, SpendChange, SpendGroup, SpendQuery, SpendRow, StoreError};
 use plexus_protocol::{MONEY_MAX, Money, Spending, TOKENS_MAX};
 
-/// Adds to the sum that a row holds; what is not told leaves it as it is. Sums stay within [`TOKENS_MAX`] and [`MONEY_MAX`], so that no sum
-/// of rows overflows.
+/// The statement that adds to the sum in a row; an absent figure leaves it unchanged. Sums are limited to [`TOKENS_MAX`] and
+/// [`MONEY_MAX`], so that no sum of rows overflows.
 const ADD: &str = "
 INSERT INTO spending (span, session_no, run_id, currency, input, output, cached_read, cached_write, reasoning, cost)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
@@ -58,7 +58,7 @@ pub(super) fn since(connection: &Connection) -> rusqlite::Result<Timestamp> {
     connection.query_row("SELECT spending_since FROM meta", [], |row| Ok(Timestamp::from_millis(row.get(0)?)))
 }
 
-/// One row of the answer, of one currency.
+/// One row of the result, of one currency.
 struct Found {
     session_no: i64,
     run_id: Option<RunId>,
@@ -76,7 +76,7 @@ impl Found {
         let cost = row.get::<_, Option<f64>>(9)?.unwrap_or(0.0);
         let currency = row.get_ref(10)?.as_str()?;
         let mut spending = Spending::default();
-        // Sums of rows are bounded like any other.
+        // Sums of rows are limited like all sums.
         spending.add(&Spending::of(counts, Money::told(cost.min(MONEY_MAX), currency).into_iter().collect()));
         Ok(Self {
             session_no: row.get(0)?,
@@ -119,7 +119,7 @@ impl SqliteStore {
         let mut rows: Vec<SpendRow> = Vec::new();
         let mut places: HashMap<(i64, Option<RunId>, Option<i64>), usize> = HashMap::new();
         for Found { session_no, run_id, day, span, spending } in found {
-            // A session that is being deleted has spent nothing.
+            // A session that is being deleted has no spending.
             let Some(known) = index.of(session_no) else { continue };
             let at = Timestamp::from_millis(span.saturating_mul(SPAN_MILLIS));
             let place = *places.entry((session_no, run_id.clone(), day)).or_insert_with(|| {

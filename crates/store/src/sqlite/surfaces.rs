@@ -33,7 +33,7 @@ pub(super) fn of_session(connection: &Connection, session_no: i64) -> rusqlite::
     statement.query_map([session_no], |row| row.get(0))?.collect()
 }
 
-/// The sessions that have surfaces. One seek a session: a surface may have thousands of rows.
+/// Returns the sessions that have surfaces, with one seek for each session, because a surface may have thousands of rows.
 pub(super) fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionId>> {
     let mut statement = connection.prepare_cached(
         "SELECT session_id FROM sessions WHERE doomed = 0 AND EXISTS (SELECT 1 FROM surfaces WHERE session_no = sessions.no)",

@@ -1,5 +1,5 @@
-//! Removal of sessions, old events and closed requests. First they are marked in one small transaction, after which they are not read any
-//! more; then their bytes are removed in small steps, so that a commit waits for at most one step; then free pages are returned to the
+//! Removal of sessions, old events and closed requests. First they are marked in one small transaction, after which they are no longer
+//! read; then their bytes are removed in small steps, so that a commit waits for at most one step; then free pages are returned to the
 //! disk. Removals that a crash interrupted are found when the store is opened.
 
 use std::sync::atomic::Ordering;
@@ -14,21 +14,21 @@ use super::{open, spending};
 
 /// Maximum number of blocks removed by one step.
 const STEP_BLOCKS: usize = 64;
-/// Approximate bytes of blocks removed by one step; a block is never split.
+/// Approximate size of the blocks removed by one step, in bytes; a block is never split.
 const STEP_BYTES: u64 = 1 << 20;
-/// Passages removed by one step: each costs an index change for each of its words.
+/// Number of passages removed by one step: each costs an index change for each of its words.
 const STEP_PASSAGES: usize = 4;
-/// Requests removed by one step.
+/// Number of requests removed by one step.
 const STEP_REQUESTS: usize = 128;
-/// Prompts removed by one step.
+/// Number of prompts removed by one step.
 const STEP_PROMPTS: usize = 4;
-/// Rows of surfaces removed by one step.
+/// Number of rows of surfaces removed by one step.
 const STEP_SURFACES: usize = 4;
-/// Rows of spending removed by one step.
+/// Number of rows of spending removed by one step.
 const STEP_SPENDING: usize = 256;
-/// Pages returned to the disk by one step (2 MiB).
+/// Number of pages returned to the disk by one step (2 MiB).
 const STEP_PAGES: u32 = 256;
-/// Free pages kept for later commits (4 MiB).
+/// Number of free pages retained for later commits (4 MiB).
 const PAGES_KEPT: u32 = 512;
 
 /// A pending removal in one session.
@@ -36,7 +36,7 @@ const PAGES_KEPT: u32 = 512;
 pub(super) struct Sweep {
     pub(super) session_id: SessionId,
     pub(super) no: i64,
-    /// Blocks and texts up to here.
+    /// The position up to which blocks and texts are removed.
     pub(super) through: Position,
     /// `true` if everything else is removed, too.
     pub(super) deleted: bool,
@@ -112,7 +112,7 @@ impl SqliteStore {
         let (head, event_bytes) = (self.head.load(Ordering::Relaxed), self.event_bytes.load(Ordering::Relaxed));
         let step = self.writing(&mut writer, |connection, _| {
             let step = step(connection, &sweep)?;
-            // The removed session may have held the head, which must not fall.
+            // The removed session may have held the head, which must not decrease.
             write_tally(connection, Position(head), event_bytes.saturating_sub(step.freed))?;
             Ok(step)
         })?;
