@@ -34,37 +34,37 @@ use crate::{exit, wire};
 use plexus_protocol::text::printable;
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 
-/// Time that a holder may take to start its program. It takes milliseconds, more on a busy machine.
+/// Maximum time for a holder to start its program. It takes milliseconds, more on a busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);
 
-/// Time that a holder may take to answer; one that does not is stopped, or stuck in the kernel.
+/// Maximum time for a holder to respond; one that does not is stopped, or stuck in the kernel.
 const WELCOME_WAIT: Duration = Duration::from_secs(10);
 
-/// Most bytes queued for a holder; beyond that the connection is dropped and made again.
+/// Maximum number of bytes queued for a holder; beyond it the connection is dropped and made again.
 const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
 
-/// Bytes of state beside the newest whole state that a holder keeps before the gateway waits for acknowledgements: see
+/// Size of state beside the newest whole state that a holder retains before the gateway waits for acknowledgements, in bytes: see
 /// [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that writes before the wait fit.
 const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
 
-/// Most bytes of input queued in the gateway for a runtime that does not read; beyond that the runtime is stuck.
+/// Maximum number of bytes of input queued in the gateway for a runtime that does not read; beyond it the runtime is stuck.
 const BLOCKED_MAX: usize = 64 * 1024 * 1024;
 
-/// Time that queued messages may take to be sent after the client was dropped.
+/// Maximum time for sending queued messages after the client was dropped.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Time beyond the sum of its timeouts that a holder may take to stop its runtime: killed processes may take a while to vanish.
+/// Maximum time beyond the sum of its timeouts for a holder to stop its runtime: killed processes may take a while to end.
 const STOP_SLACK: Duration = Duration::from_secs(20);
-/// Interval at which [`stop`] checks whether the holder is gone.
+/// Interval at which [`stop`] checks whether the holder has ended.
 const GONE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Most bytes read of a failed holder's stderr.
+/// Maximum number of bytes read of a failed holder's stderr.
 const STDERR_READ_MAX: u64 = 16 * 1024;
 
-/// Longest path of a socket, in bytes: the smallest `sun_path` of the supported systems.
+/// Maximum length of the path of a socket, in bytes: the smallest `sun_path` of the supported systems.
 const PATH_MAX: usize = 103;
 
-/// Age at which a file under a temporary name is left over from a crash and removed.
+/// Age from which on a file under a temporary name counts as left over from a crash and is removed.
 const TEMPORARY_AGE: Duration = Duration::from_secs(60);
 
 /// A program to start.
@@ -94,13 +94,13 @@ pub struct HolderClient {
     /// The protocol version of the holder.
     version: u8,
     instance: String,
-    /// The runtime and the holder as processes; none for a file.
+    /// The runtime and the holder as processes; `None` for a file.
     processes: Option<Processes>,
     decoder: Decoder,
     source: Source,
     /// The offset of the next output.
     next: u64,
-    /// Output before this offset was delivered over an earlier connection.
+    /// The offset before which output was delivered over an earlier connection.
     delivered_to: u64,
     /// `true` if the last message was delivered.
     ended: bool,
@@ -111,7 +111,7 @@ pub struct HolderClient {
 pub struct Processes {
     /// The runtime.
     pub runtime: Process,
-    /// The holder, if it lives.
+    /// The holder, if it is alive.
     pub holder: Option<Process>,
 }
 
@@ -123,41 +123,41 @@ enum Source {
 /// A message from a holder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HolderNews {
-    /// Output of the runtime. Every byte comes once a connection, except acknowledged ones.
+    /// Output of the runtime. Every byte is delivered once for each connection, except acknowledged ones.
     Out {
-        /// The offset of its first byte.
+        /// The offset of the first byte.
         offset: u64,
         /// The output; never empty.
         bytes: Bytes,
     },
     /// Stderr of the runtime.
     Err(Bytes),
-    /// The holder's spool of unacknowledged output is full since then; the runtime has to wait.
+    /// The holder's spool of unacknowledged output has been full since then; the runtime has to wait.
     Full(SystemTime),
-    /// The spool has room again.
+    /// The spool has free space again.
     Room,
     /// The runtime's stdin is broken.
     StdinBroken,
     /// The runtime closed its stdout and still runs; all of its output was delivered.
     StdoutClosed,
-    /// The runtime ended, and all its output was delivered. The last message. Answer it with [`HolderClient::bye`] once everything is
-    /// stored.
+    /// The runtime ended, and all its output was delivered. The last message. It is answered with [`HolderClient::bye`] once everything
+    /// is stored.
     Exited {
         /// The exit code, if it exited.
         code: Option<i32>,
         /// The signal that killed it, if any. Both are `None` if the system did not report either.
         signal: Option<i32>,
     },
-    /// The connection is lost, with the reason. The last message. The runtime may still live.
+    /// The connection is lost, with the reason. The last message. The runtime may still be alive.
     Gone(String),
 }
 
 impl HolderClient {
-    /// Starts `program` in the folder of `spec` behind a new holder in the folder `dir`, which is created if necessary; and connects to the
-    /// holder.
+    /// Starts `program` in the folder of `spec` behind a new holder in the folder `dir`, which is created if necessary; and connects to
+    /// the holder.
     ///
-    /// The holder keeps up to `spool_max` bytes of unacknowledged output. Unless `outlive` is set, the holder ends with this process and
-    /// leaves no file.
+    /// The holder retains up to `spool_max` bytes of unacknowledged output. Unless `outlive` is set, the holder ends with this process
+    /// and leaves no file.
     ///
     /// Not cancellation safe: the runtime may be left behind.
     ///
@@ -212,7 +212,7 @@ impl HolderClient {
         Self::find_within(path, WELCOME_WAIT).await
     }
 
-    /// As [`find`](Self::find), with a timeout for the holder's answer.
+    /// Like [`find`](Self::find), with a timeout for the holder's response.
     pub async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
         let end_file = path.with_extension("end");
         if path != end_file {
@@ -301,7 +301,7 @@ impl HolderClient {
         Ok((Self::new(path.to_owned(), &welcome, decoder, Source::Live { read, connection }, processes), welcome))
     }
 
-    /// The process that listens at `path`; `None` if nobody does, or the system does not report it.
+    /// Returns the process that listens at `path`; `None` if there is none, or the system does not report it.
     pub async fn listener(path: &Path) -> Option<Process> {
         let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
         let ours = peer.uid() == rustix::process::geteuid().as_raw();
@@ -321,15 +321,15 @@ impl HolderClient {
         lost.map(|(_, frame)| &frame[..]).collect::<Vec<_>>().concat().into()
     }
 
-    /// Every holder in the folder, and every file that one left: the name of its runtime and a path for [`Self::find`], in order. Removes
-    /// sockets without a listener, and leftovers of crashes. Replaces no gateway's connection. A missing folder counts as empty.
+    /// Returns every holder in the folder, and every file that one left: the name of its runtime and a path for [`Self::find`], in order.
+    /// Removes sockets without a listener, and leftovers of crashes. Replaces no gateway's connection. A missing folder counts as empty.
     pub async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
         let dir = dir.to_owned();
         let found = tokio::task::spawn_blocking(move || find_holders(&dir)).await;
         found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
-    /// Waits for the next message. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
+    /// Waits for the next message. Cancellation safe. Never returns after [`HolderNews::Exited`] or [`HolderNews::Gone`].
     pub async fn next(&mut self) -> HolderNews {
         loop {
             if self.ended {
@@ -444,22 +444,22 @@ impl HolderClient {
     }
 
     /// Sends input to the runtime, together with the state after that input, which covers the output before `offset`. It is sent at once,
-    /// unless the runtime is [stalled](Self::stalled): then it is queued until there is room. On a lost connection it is kept for the next
+    /// unless the runtime is [stalled](Self::stalled): then it is queued until it fits. On a lost connection it is retained for the next
     /// one: see [`Self::continue_from`].
     ///
     /// # Errors
     /// [`WriteError::Full`] if 64 MiB are queued (while nothing is queued, a frame of up to 256 MiB is accepted), and
-    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither input nor state is taken.
+    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither input nor state is accepted.
     pub fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::stdin_head(offset, &state, &frame);
         self.send_input(offset, head, state, frame, false)
     }
 
-    /// As [`put`](Self::put), with a step that is added to the last state; only for holders that [take steps](Self::takes_steps). The frame
-    /// may be empty.
+    /// Like [`put`](Self::put), with a step that is added to the last state; only for holders that [accept steps](Self::takes_steps). The
+    /// frame may be empty.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::step_head(offset, &entry, &frame);
         self.send_input(offset, head, entry, frame, true)
@@ -494,12 +494,12 @@ impl HolderClient {
         Ok(())
     }
 
-    /// Returns whether the holder takes [steps](Self::step).
+    /// Returns whether the holder accepts [steps](Self::step).
     pub fn takes_steps(&self) -> bool {
         self.version >= 2
     }
 
-    /// The id of the process: the holder's random name for it, or, with holders of version 1, one made of pid and start time.
+    /// Returns the id of the process: the holder's random name for it, or, with holders of version 1, one made of pid and start time.
     pub fn instance(&self) -> &str {
         &self.instance
     }
@@ -509,23 +509,23 @@ impl HolderClient {
         self.version < 2
     }
 
-    /// Since when the runtime has read none of its input while more than the limit is queued; `None` while there is room.
+    /// Returns the time since which the runtime has read none of its input while more than the limit is queued; `None` otherwise.
     pub fn stalled(&self) -> Option<Instant> {
         let queue = self.connection()?.queue();
         (!queue.blocked.is_empty()).then_some(queue.last_progress)
     }
 
-    /// Returns whether the holder keeps so much state that no more should be sent before some of it is acknowledged.
+    /// Returns whether the holder has so much state that no more should be sent before some of it is acknowledged.
     pub fn heavy(&self) -> bool {
         self.connection().is_some_and(|connection| connection.queue().deposits.heavy())
     }
 
-    /// The processes of runtime and holder; `None` for a file, or if the runtime has ended.
+    /// Returns the processes of runtime and holder; `None` for a file, or if the runtime has ended.
     pub fn processes(&self) -> Option<Processes> {
         self.processes
     }
 
-    /// Returns whether a holder is connected, and not only its file open.
+    /// Returns whether a holder is connected, as opposed to its file.
     pub fn is_live(&self) -> bool {
         self.connection().is_some()
     }
@@ -545,7 +545,7 @@ impl HolderClient {
         }
     }
 
-    /// Acknowledges all output before `offset`, so that the holder may forget it. Sent in order with other messages.
+    /// Acknowledges all output before `offset`, so that the holder may drop it. Sent in order with other messages.
     pub fn ack(&self, offset: u64) {
         let Some(connection) = self.connection() else { return };
         let mut queue = connection.queue();
@@ -556,7 +556,7 @@ impl HolderClient {
         queue.deposits.prune(offset);
         let ack = ToHolder::Ack { offset }.to_bytes();
         if !queue.blocked.is_empty() {
-            // The state that belongs to it is queued, too.
+            // The state for this offset is queued, too.
             return connection
                 .send_or_block(&mut queue, Message { input: 0, pieces: [ack, Bytes::new(), Bytes::new()] });
         }
@@ -579,20 +579,20 @@ impl HolderClient {
         self.close();
     }
 
-    /// Stops the runtime: closes its stdin; after `stdin` its process tree gets SIGTERM, after another `term` SIGKILL. The end comes as
-    /// [`HolderNews::Exited`].
+    /// Stops the runtime: closes its stdin; after `stdin` its process tree gets SIGTERM, after another `term` SIGKILL. The end is
+    /// reported as [`HolderNews::Exited`].
     pub fn stop(&self, stdin: Duration, term: Duration) {
         self.send_message(&ToHolder::Stop { stdin, term });
         self.close();
     }
 
-    /// Kills the runtime's process tree. The end comes as [`HolderNews::Exited`].
+    /// Kills the runtime's process tree. The end is reported as [`HolderNews::Exited`].
     pub fn kill(&self) {
         self.send_message(&ToHolder::Kill);
         self.close();
     }
 
-    /// Releases the holder once everything is stored, [`HolderNews::Exited`] included: it ends, or its file is removed.
+    /// Releases the holder once everything is stored, including [`HolderNews::Exited`]: it ends, or its file is removed.
     pub fn bye(&self) {
         match self.connection() {
             Some(_) => self.send_message(&ToHolder::Bye),
@@ -607,12 +607,12 @@ impl HolderClient {
         }
     }
 
-    /// The runtime's process id.
+    /// Returns the runtime's process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The holder's socket, or the file that it left.
+    /// Returns the holder's socket, or the file that it left.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -666,7 +666,7 @@ fn check_version(welcome: Welcome) -> Result<Welcome, String> {
     }
 }
 
-/// The holder's id of its process. Holders of the release 0.1.0 send none: the id is made of pid and start time.
+/// Returns the holder's id of its process. Holders of release 0.1.0 send none: the id is made of pid and start time.
 fn instance(welcome: &Welcome) -> String {
     welcome.instance.clone().unwrap_or_else(|| {
         let started = welcome.started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -677,10 +677,10 @@ fn instance(welcome: &Welcome) -> String {
 /// The reason why there is no connection to a holder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HolderNotFound {
-    /// Nobody listens at the path: the holder is gone.
+    /// No process listens at the path: the holder has ended.
     #[error("{0}")]
     Nobody(String),
-    /// The holder did not answer in time, or the connection was lost: a retry may succeed.
+    /// The holder did not respond in time, or the connection was lost: a retry may succeed.
     #[error("{0}")]
     Silent(String),
     /// The holder belongs to another user, or its messages are not understood.

@@ -10,7 +10,7 @@ pub fn ended(status: ExitStatus) -> (Option<i32>, Option<String>) {
     (status.code(), status.signal().map(signal_name))
 }
 
-/// The name of a signal.
+/// Returns the name of a signal.
 pub fn signal_name(number: i32) -> String {
     let known = [
         (Signal::HUP, "SIGHUP"),

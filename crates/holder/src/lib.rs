@@ -1,5 +1,5 @@
-//! The holder: a small process that stands between the gateway and one agent, owns the agent's stdin, stdout and stderr, keeps
-//! what the agent writes until a gateway has stored it, and outlives the gateway.
+//! The holder: a small process between the gateway and one agent. It owns the agent's stdin, stdout and stderr, retains the agent's
+//! output until a gateway has stored it, and outlives the gateway.
 //!
 //! [`program`] is the process itself, [`client`] the gateway's side of it, [`wire`] the messages between the two. Nothing here interprets
 //! an agent's bytes.

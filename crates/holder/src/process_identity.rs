@@ -1,4 +1,4 @@
-//! Identifies a process by pid and start time: a pid is reused, the two together are not.
+//! The identity of a process by pid and start time: a pid is reused, the two together are not.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pid: Pid,
-    /// The time of its start, in the system's own units.
+    /// The start time of the process, in the system's own units.
     start: u64,
 }
 
 impl Process {
-    /// The living process with this pid. Blocks while it reads one small file (Linux) or runs `ps`.
+    /// Returns the living process with this pid. Blocks while it reads one small file (Linux) or runs `ps`.
     pub fn find(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         Some(Self { pid, start: start_time(pid)? })
     }
 
-    /// The pid.
+    /// Returns the pid.
     pub fn pid(self) -> u32 {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
-    /// Returns the time of its start, in the system's own units: with the pid it names the process, also to a later gateway.
+    /// Returns the start time, in the system's own units: with the pid it identifies the process, also to a later gateway.
     pub fn start(self) -> u64 {
         self.start
     }
 
-    /// Returns whether it still lives. A zombie does not.
+    /// Returns whether the process is still alive. A zombie is not.
     pub fn alive(self) -> bool {
         start_time(self.pid) == Some(self.start)
     }
 
-    /// As [`alive`](Self::alive), by looking only at the pid where that is much cheaper: for checks that are repeated often.
+    /// Like [`alive`](Self::alive), but checks only the pid if that is much cheaper: for checks that are repeated often.
     pub fn seems_alive(self) -> bool {
         if cfg!(target_os = "linux") { self.alive() } else { rustix::process::test_kill_process(self.pid).is_ok() }
     }
@@ -56,7 +56,7 @@ impl Process {
         let _ = rustix::process::kill_process(self.pid, signal);
     }
 
-    /// Sends SIGTERM to the process and its group, and SIGKILL after `term`. Returns whether it is gone, at most `kill` after that.
+    /// Sends SIGTERM to the process and its group, and SIGKILL after `term`. Returns whether it has ended, at most `kill` after that.
     pub async fn end(self, term: Duration, kill: Duration) -> bool {
         self.signal(Signal::TERM);
         if self.gone_within(term).await {
@@ -76,7 +76,7 @@ impl Process {
     }
 }
 
-/// The start time of the living process with this pid; `None` if there is none.
+/// Returns the start time of the living process with this pid; `None` if there is none.
 #[cfg(target_os = "linux")]
 fn start_time(pid: Pid) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
@@ -90,7 +90,7 @@ fn start_time(pid: Pid) -> Option<u64> {
     (!matches!(state, "Z" | "X") || threads > 1).then_some(start)
 }
 
-/// As on Linux, by asking `ps`: the hash of the printed start time stands for it.
+/// Like the function for Linux, but with `ps`: the hash of the printed start time represents it.
 #[cfg(not(target_os = "linux"))]
 fn start_time(pid: Pid) -> Option<u64> {
     use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,5 @@
-//! `plexus hold -- CMD`: a parent that ties a runtime and all of its descendants to the gateway. One file because it is one small program.
+//! `plexus hold -- CMD`: a parent that ties a runtime and all of its descendants to the gateway. One file because it is one small
+//! program.
 //!
 //! A gateway that is killed with `kill -9` cannot clean up after itself, and agents start shells in
 //! groups and sessions of their own, so killing the agent's process group is not enough. The holder
@@ -37,15 +38,16 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// Time that the process tree has to end after SIGTERM when the gateway died or asked for the end. Processes that remain are killed and
-/// lose unsaved data.
+/// Time for the process tree to end after SIGTERM when the gateway died or requested the end. Remaining processes are killed and lose
+/// unsaved data.
 pub const GRACE: Duration = Duration::from_secs(1);
 
-/// The same for processes that CMD left behind when it ended by itself. Shorter, since the gateway learns of the end only afterwards.
+/// Time for processes that CMD left behind to end after CMD ended by itself. Shorter, since the gateway learns of the end only
+/// afterwards.
 pub const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 
-/// Time that killed processes may take to vanish. One that is stuck in the kernel (a dead network disk) may take for ever; the holder then
-/// ends, and the kill stays pending.
+/// Maximum time for killed processes to end. One that is stuck in the kernel (a dead network disk) may never end; the holder then ends,
+/// and the kill stays pending.
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
 
 /// Interval at which a killed process tree is checked for new members.
@@ -54,19 +56,19 @@ const KILL_INTERVAL: Duration = Duration::from_millis(if cfg!(target_os = "linux
 /// Interval at which the parent is polled where the kernel cannot report its death.
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Exit code when CMD does not exist, as shells have it.
+/// Exit code when CMD does not exist, as in shells.
 const NOT_FOUND: i32 = 127;
 
-/// Exit code when CMD exists and cannot be started, as shells have it.
+/// Exit code when CMD exists but cannot be started, as in shells.
 const CANNOT_START: i32 = 126;
 
-/// Exit code when the gateway was gone before CMD was started.
+/// Exit code when the gateway had ended before CMD was started.
 const ABANDONED: i32 = 1;
 
 /// Runs `cmd` (the program, then its arguments) and ends as it ended; never returns.
 ///
-/// `parent` is the pid of the gateway. With it, a gateway that died before this call is noticed, too, and nothing is started (exit code 1);
-/// without it that death goes unnoticed.
+/// `parent` is the pid of the gateway. With it, the death of a gateway before this call is detected, too, and nothing is started (exit
+/// code 1); without it that death is not detected.
 ///
 /// Exits 127 if the program is not found and 126 if it cannot be started, with a message on stderr.
 /// Call it from a process with no other threads and no children.
@@ -75,7 +77,7 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
         fail(CANNOT_START, "no command given");
     };
     let name = program.display();
-    // The parent first: without a pid, a parent that dies before this line goes unnoticed.
+    // The parent first: without a pid, the death of a parent before this line would not be detected.
     let watch = Parent::new();
     if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs())) || watch.gone() {
         fail(ABANDONED, &format!("did not start {name}: the gateway is gone"));
@@ -106,7 +108,7 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
         }
     };
     if let Err(why) = detach_stdio(&null) {
-        // Not fatal. Stderr is also CMD's now: the gateway sees the line and a late end of file.
+        // Not fatal. Stderr is now also CMD's: the gateway reads the line and a late end of file.
         print_error(&format!("cannot let go of stdio: {why}"));
     }
     let mut holder = Holder { wake, term, tree: ProcessTree { main, outcome: None } };
@@ -116,9 +118,9 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
 }
 
 struct Holder {
-    /// Readable when a signal came.
+    /// Readable when a signal has arrived.
     wake: UnixStream,
-    /// SIGTERM came.
+    /// `true` if SIGTERM has arrived.
     term: Arc<AtomicBool>,
     tree: ProcessTree,
 }
@@ -174,12 +176,12 @@ impl Holder {
             // CMD was killed, but is not gone yet: it will end by this signal.
             None => Signal::KILL.as_raw(),
         };
-        // A core dump, if any, is CMD's; ours would only hide it.
+        // A core dump, if any, is CMD's; one of the holder would only hide it.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-        // The first call undoes our own handlers, the second knows real-time signals, too.
+        // The first call removes the holder's own handlers, the second supports real-time signals, too.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         let _ = signal_hook::low_level::raise(signal);
         // Only reached for a signal that does not kill: the shells' exit code for it.
@@ -211,7 +213,7 @@ impl Holder {
 /// The process that started this one, watched for its end.
 struct Parent {
     pid: Option<Pid>,
-    /// Readable once the parent has ended. `None` where the kernel has no pidfd.
+    /// The pidfd of the parent, readable once it has ended. `None` if the kernel has no pidfd.
     fd: Option<OwnedFd>,
 }
 
@@ -261,7 +263,7 @@ fn detach_stdio(null: &File) -> io::Result<()> {
 }
 
 fn print_error(what: &str) {
-    // The reader may be gone.
+    // The reader may have ended.
     let _ = writeln!(io::stderr(), "plexus hold: {what}");
 }
 

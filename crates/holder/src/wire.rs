@@ -1,12 +1,12 @@
 //! The messages between a gateway and the holder of a runtime, over a Unix socket or in the file that a holder leaves. One file for both
 //! directions and the decoder.
 //!
-//! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big endian. The gateway
-//! begins with [`ToHolder::Hello`] and its range of versions; the holder answers with [`FromHolder::Welcome`] in the newest common version,
-//! from [`OLDEST`] to [`VERSION`]. Version 2 adds [`ToHolder::Step`] and the holder's instance in `Welcome`. A frame is handled once it is
-//! complete and its checksum is right: a partial message of a dead peer is ignored.
+//! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big endian. The
+//! gateway begins with [`ToHolder::Hello`] and its range of versions; the holder responds with [`FromHolder::Welcome`] in the newest
+//! common version, from [`OLDEST`] to [`VERSION`]. Version 2 adds [`ToHolder::Step`] and the holder's instance in `Welcome`. A frame is
+//! handled once it is complete and its checksum is right: a partial message of a dead peer is ignored.
 //!
-//! Offsets count the bytes of the runtime's stdout from its start, and never go back.
+//! Offsets count the bytes of the runtime's stdout from its start, and never decrease.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,43 +15,43 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 /// The newest version of the protocol. A peer without a common version is refused with a reason.
 pub const VERSION: u8 = 2;
 
-/// The oldest supported version: that of the release 0.1.0.
+/// The oldest supported version: that of release 0.1.0.
 pub const OLDEST: u8 = 1;
 
-/// Longest instance id in `Welcome`, in bytes.
+/// Maximum length of the instance id in `Welcome`, in bytes.
 pub const INSTANCE_MAX: usize = 64;
 
-/// Longest payload, in bytes; a peer that announces a longer one is disconnected. Large enough for a prompt with images, and for all the
-/// state that a holder keeps.
+/// Maximum length of a payload, in bytes; a peer that announces a longer one is disconnected. Large enough for a prompt with images, and
+/// for all the state that a holder retains.
 pub const FRAME_MAX: usize = 256 * 1024 * 1024;
 
-/// Most output in one [`FromHolder::Out`], in bytes.
+/// Maximum size of the output in one [`FromHolder::Out`], in bytes.
 pub const RECORD_MAX: usize = 64 * 1024;
 
-/// Most state that a holder keeps, in bytes over all blobs. A gateway accounts for its state and waits before it reaches this limit; one
-/// that does not is disconnected, without harm to the runtime.
+/// Maximum size of the state that a holder retains, in bytes over all blobs. A gateway accounts for its state and waits before it reaches
+/// this limit; one that does not is disconnected, without harm to the runtime.
 pub const STATE_MAX: usize = 64 * 1024 * 1024;
 
-/// Most blobs of state that a holder keeps; a gateway that sends more is disconnected.
+/// Maximum number of blobs of state that a holder retains; a gateway that sends more is disconnected.
 pub const BLOBS_MAX: usize = 65_536;
 
-/// Most input queued in a holder for its runtime, in bytes (plus one message); a gateway that sends more without waiting for
-/// [`FromHolder::Taken`] is disconnected.
+/// Maximum size of the input queued in a holder for its runtime, in bytes (plus one message); a gateway that sends more without waiting
+/// for [`FromHolder::Taken`] is disconnected.
 pub const STDIN_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes of a runtime's stderr that a holder keeps; older text is dropped.
+/// Number of bytes of a runtime's stderr that a holder retains; older text is dropped.
 pub const STDERR_KEPT: usize = 64 * 1024;
 
 /// Length of a frame's head, in bytes.
 pub const HEAD: usize = 4 + 1 + 4;
 
-/// Length of the head of an [`FromHolder::Out`] frame: the frame's own, and the offset.
+/// Length of the head of an [`FromHolder::Out`] frame, in bytes: the frame's own, and the offset.
 pub const OUT_HEAD: usize = HEAD + 8;
 
 /// Buffer size of one read, in bytes. Messages of one read share its memory.
 const READ: usize = 64 * 1024;
 
-/// A read with less room than this gets a new buffer.
+/// Minimum free capacity of a buffer for a read, in bytes; with less, the read gets a new buffer.
 const ROOM: usize = 4 * 1024;
 
 /// The reason why a stream cannot be decoded any further.
@@ -63,10 +63,10 @@ pub enum Broken {
     /// The checksum of a payload is wrong.
     #[error("a message with a wrong checksum")]
     Checksum,
-    /// A message of an unknown kind.
+    /// A message has an unknown kind.
     #[error("a message of unknown kind {0}")]
     Unknown(u8),
-    /// A message that is too short or too long for its kind.
+    /// A message is too short or too long for its kind.
     #[error("a malformed message of kind {0}")]
     Malformed(u8),
 }
@@ -76,24 +76,24 @@ pub enum Broken {
 pub enum ToHolder {
     /// The first message: this connection replaces an older one.
     Hello {
-        /// The oldest version that the gateway speaks.
+        /// The oldest version that the gateway supports.
         version: u8,
-        /// The newest version that the gateway speaks. If absent, the same as `version`.
+        /// The newest version that the gateway supports. If absent, the same as `version`.
         newest: u8,
     },
-    /// Bytes for the runtime's stdin, and the state after them: both are taken or none.
+    /// Bytes for the runtime's stdin, and the state after them: both are accepted or none.
     Stdin {
-        /// The output that the state covers ends before this offset.
+        /// The offset at which the output that the state covers ends.
         offset: u64,
         /// The state for the next gateway; opaque.
         state: Bytes,
         /// The bytes for stdin.
         bytes: Bytes,
     },
-    /// Bytes for the runtime's stdin, and a step that adds to the previous state: both are taken or none. Steps are kept in order, as long
-    /// as their state. Version 2.
+    /// Bytes for the runtime's stdin, and a step that adds to the previous state: both are accepted or none. Steps are retained in order,
+    /// as long as their state. Version 2.
     Step {
-        /// The output that the gateway had processed ends before this offset.
+        /// The offset at which the output that the gateway had processed ends.
         offset: u64,
         /// The step; opaque.
         entry: Bytes,
@@ -102,12 +102,12 @@ pub enum ToHolder {
     },
     /// State without input.
     State {
-        /// The output that the state covers ends before this offset.
+        /// The offset at which the output that the state covers ends.
         offset: u64,
         /// The state for the next gateway; opaque.
         state: Bytes,
     },
-    /// The gateway has stored all output before `offset`. The holder forgets it, and all state older than the newest that covers no more
+    /// The gateway has stored all output before `offset`. The holder drops it, and all state older than the newest that covers no more
     /// output.
     Ack {
         /// The first byte of output that is still needed.
@@ -124,37 +124,37 @@ pub enum ToHolder {
     },
     /// Kills the runtime's process tree.
     Kill,
-    /// The gateway has stored everything, [`FromHolder::Exited`] included: the holder may end.
+    /// The gateway has stored everything, including [`FromHolder::Exited`]: the holder may end.
     Bye,
 }
 
 /// A message from a holder to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromHolder {
-    /// The answer to [`ToHolder::Hello`]: the holder's state, except the output, which follows from [`Welcome::acked`] on.
+    /// The response to [`ToHolder::Hello`]: the holder's state, except the output, which follows from [`Welcome::acked`] on.
     Welcome(Welcome),
-    /// Output, at most [`RECORD_MAX`] bytes; each byte comes once a connection, in order.
+    /// Output, at most [`RECORD_MAX`] bytes; each byte is sent once for each connection, in order.
     Out {
-        /// The offset of its first byte.
+        /// The offset of the first byte.
         offset: u64,
         /// The output.
         bytes: Bytes,
     },
-    /// More stderr. For a gateway that does not read, only the last [`STDERR_KEPT`] bytes are kept.
+    /// More stderr. For a gateway that does not read, only the last [`STDERR_KEPT`] bytes are retained.
     Err {
         /// The text.
         bytes: Bytes,
     },
-    /// The spool of unacknowledged output is full; the runtime's stdout is not read any more.
+    /// The spool of unacknowledged output is full; the runtime's stdout is no longer read.
     Full {
-        /// Since when, to the millisecond.
+        /// The time since which the spool is full, to the millisecond.
         since: SystemTime,
     },
     /// The runtime's stdout is read again.
     Room,
-    /// The amount of input that the runtime has read, or that was discarded since its stdin is closed.
+    /// The amount of input that the runtime has read, or that was discarded because its stdin is closed.
     Taken {
-        /// Bytes since the runtime was started.
+        /// Number of bytes since the runtime was started.
         total: u64,
     },
     /// The runtime's stdin is broken.
@@ -184,17 +184,17 @@ pub struct Welcome {
     pub instance: Option<String>,
     /// The runtime's process id.
     pub pid: u32,
-    /// The time when it was started, to the millisecond.
+    /// The time when the runtime was started, to the millisecond.
     pub started_at: SystemTime,
-    /// Output before this offset was acknowledged and forgotten; output is sent from here on.
+    /// The offset before which output was acknowledged and dropped; output is sent from here on.
     pub acked: u64,
     /// The end offset of the output so far.
     pub end: u64,
-    /// Bytes of input received for the runtime since its start.
+    /// Number of bytes of input received for the runtime since its start.
     pub put: u64,
-    /// Bytes of input that no longer wait.
+    /// Number of bytes of input that no longer wait.
     pub taken: u64,
-    /// Since when the spool is full, to the millisecond.
+    /// The time since which the spool is full, to the millisecond.
     pub full_since: Option<SystemTime>,
     /// `true` if the runtime's stdin is closed, by either side.
     pub stdin_closed: bool,
@@ -227,7 +227,7 @@ const BYE_GATEWAY: u8 = 0x89;
 
 // === writing ===
 
-/// The head of a frame with this payload length and checksum.
+/// Returns the head of a frame with this payload length and checksum.
 fn head(kind: u8, len: usize, crc: u32) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let mut out = &mut head[..];
@@ -244,7 +244,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// The checksum of an [`FromHolder::Out`] payload's offset, to be continued with [`out_crc_more`].
+/// Returns the checksum of an [`FromHolder::Out`] payload's offset, to be continued with [`out_crc_more`].
 pub fn out_crc(offset: u64) -> u32 {
     crc32fast::hash(&offset.to_be_bytes())
 }
@@ -256,8 +256,8 @@ pub fn out_crc_more(crc: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The head of an [`FromHolder::Out`] frame: `len` bytes (at most [`RECORD_MAX`]) from `offset` on, with `crc` from [`out_crc`] and
-/// [`out_crc_more`]. The bytes follow without being copied.
+/// Returns the head of an [`FromHolder::Out`] frame: `len` bytes (at most [`RECORD_MAX`]) from `offset` on, with `crc` from [`out_crc`]
+/// and [`out_crc_more`]. The bytes follow without being copied.
 pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
     let mut out = [0; OUT_HEAD];
     out[..HEAD].copy_from_slice(&head(OUT, 8 + len, crc));
@@ -265,12 +265,12 @@ pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
     out
 }
 
-/// The head of a [`ToHolder::Stdin`] frame; state and bytes follow uncopied. `None` if the frame is longer than [`FRAME_MAX`].
+/// Returns the head of a [`ToHolder::Stdin`] frame; state and bytes follow uncopied. `None` if the frame is longer than [`FRAME_MAX`].
 pub fn stdin_head(offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
     two_part_head(STDIN, offset, state, bytes)
 }
 
-/// As [`stdin_head`], for a [`ToHolder::Step`].
+/// Like [`stdin_head`], for a [`ToHolder::Step`].
 pub fn step_head(offset: u64, entry: &[u8], bytes: &[u8]) -> Option<Bytes> {
     two_part_head(STEP, offset, entry, bytes)
 }
@@ -292,7 +292,7 @@ fn two_part_head(kind: u8, offset: u64, state: &[u8], bytes: &[u8]) -> Option<By
     Some(out.freeze())
 }
 
-/// The head of a [`ToHolder::State`] frame; the state follows uncopied. `None` if the frame is longer than [`FRAME_MAX`].
+/// Returns the head of a [`ToHolder::State`] frame; the state follows uncopied. `None` if the frame is longer than [`FRAME_MAX`].
 pub fn state_head(offset: u64, state: &[u8]) -> Option<Bytes> {
     let len = 8 + state.len();
     if len > FRAME_MAX {
@@ -335,7 +335,7 @@ impl ToHolder {
         }
     }
 
-    /// The message as a frame of its own.
+    /// Returns the message as a frame of its own.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = Vec::new();
         self.encode(&mut out);
@@ -500,7 +500,7 @@ impl Welcome {
         Ok(welcome)
     }
 
-    /// An empty `Welcome`.
+    /// Makes an empty `Welcome`.
     fn of(version: u8) -> Self {
         Self {
             version,
@@ -519,12 +519,12 @@ impl Welcome {
     }
 }
 
-/// Whole milliseconds, saturating.
+/// Converts a duration to whole milliseconds, saturating.
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Whole milliseconds since 1970; earlier times count as 1970.
+/// Converts a time to whole milliseconds since 1970; earlier times count as 1970.
 fn since_epoch(time: SystemTime) -> u64 {
     let passed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
@@ -579,7 +579,7 @@ impl Fields {
         std::mem::take(&mut self.rest)
     }
 
-    /// Requires that nothing is left.
+    /// Checks that nothing is left.
     fn end<T>(self, message: T) -> Result<T, Broken> {
         if self.rest.is_empty() { Ok(message) } else { Err(self.malformed()) }
     }
@@ -593,12 +593,12 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder of given bytes, such as a whole file.
+    /// Makes a decoder of given bytes, such as a whole file.
     pub fn of(bytes: Bytes) -> Self {
         Self { buf: bytes.into() }
     }
 
-    /// The buffer to read into; earlier bytes stay.
+    /// Returns the buffer to read into; earlier bytes stay.
     pub fn room(&mut self) -> &mut BytesMut {
         if self.buf.capacity() - self.buf.len() < ROOM {
             self.buf.reserve(READ);
@@ -606,7 +606,7 @@ impl Decoder {
         &mut self.buf
     }
 
-    /// The next complete frame: its kind, and its payload without a copy. `None` if more must be read first.
+    /// Returns the next complete frame: its kind, and its payload without a copy. `None` if more must be read first.
     ///
     /// # Errors
     /// [`Broken::TooLong`] and [`Broken::Checksum`]; after an error the stream is unusable.

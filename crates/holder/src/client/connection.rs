@@ -1,39 +1,39 @@
-//! The queue to a holder: messages are written at once when there is room, else queued.
+//! The queue to a holder: messages are written at once if possible, else queued.
 
 use super::*;
 
-/// The writing half of a connection. Messages are written at once when there is room, else by [`pump`].
+/// The writing half of a connection. Messages are written at once if possible, else by [`pump`].
 pub(super) struct HolderConnection {
     pub(super) write: OwnedWriteHalf,
     pub(super) queue: Mutex<Queue>,
-    /// Wakes [`pump`]: there is something to write, or the client was dropped.
+    /// The signal for [`pump`] that there is something to write, or that the client was dropped.
     pub(super) wake: Notify,
-    /// Wakes the reader: the queue is too long.
+    /// The signal for the reader that the queue is too long.
     pub(super) stuck: Notify,
 }
 
 pub(super) struct Queue {
-    /// Messages that wait until the runtime has read more of its input, and the bytes of input in them.
+    /// Messages that wait until the runtime has read more of its input, and the number of bytes of input in them.
     pub(super) blocked: VecDeque<Message>,
     pub(super) blocked_bytes: usize,
     /// The time when the runtime last read input, or when input was first queued.
     pub(super) last_progress: Instant,
-    /// Input that the runtime has not read, as far as is known: its end offset, and its bytes.
+    /// Input that the runtime has not read, as far as known: its end offset, and its bytes.
     pub(super) unconfirmed: VecDeque<(u64, Bytes)>,
-    /// The state that the holder keeps.
+    /// The sizes of the state that the holder retains.
     pub(super) deposits: QueueWeights,
     pub(super) pieces: VecDeque<Bytes>,
-    /// Bytes of `pieces`.
+    /// Number of bytes of `pieces`.
     pub(super) queued_bytes: usize,
     /// `true` if the last piece is an acknowledgement that may still be replaced.
     pub(super) ack_last: bool,
     pub(super) acked: u64,
-    /// Bytes of input sent since the runtime was started.
+    /// Number of bytes of input sent since the runtime was started.
     pub(super) put: u64,
-    /// Bytes of input that no longer wait.
+    /// Number of bytes of input that no longer wait.
     pub(super) taken: u64,
     pub(super) write_max: u64,
-    /// `true` if the runtime takes no more input.
+    /// `true` if the runtime accepts no more input.
     pub(super) closed: bool,
     /// `true` if the client was dropped.
     pub(super) dropped: bool,
@@ -41,13 +41,13 @@ pub(super) struct Queue {
     pub(super) failed: bool,
 }
 
-/// A message, and the bytes of input in it.
+/// A message, and the number of bytes of input in it.
 pub(super) struct Message {
     pub(super) pieces: [Bytes; 3],
     pub(super) input: usize,
 }
 
-/// Accounts for the state that a holder keeps: the holder's own rules, applied to lengths.
+/// The sizes of the state that a holder retains: the holder's own rules, applied to lengths.
 #[derive(Default)]
 pub(super) struct QueueWeights {
     pub(super) each: VecDeque<(u64, usize, bool)>,
@@ -67,7 +67,7 @@ impl QueueWeights {
         }
     }
 
-    /// Excludes the newest whole state: there is always one.
+    /// Returns whether the holder has too much state. Excludes the newest whole state, which always exists.
     pub(super) fn heavy(&self) -> bool {
         let newest = self.each.iter().rev().find(|(_, _, step)| !step).map_or(0, |(_, len, _)| *len);
         self.bytes - newest > DEPOSITS_MAX || self.each.len() > wire::BLOBS_MAX / 2
@@ -100,7 +100,7 @@ impl HolderConnection {
         self.queue.lock()
     }
 
-    /// Sends a message, or queues it until there is room for its input.
+    /// Sends a message, or queues it until the holder can accept its input.
     pub(super) fn send_or_block(&self, queue: &mut Queue, message: Message) {
         if queue.failed {
             return;
@@ -158,7 +158,7 @@ impl HolderConnection {
         }
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes as much as the socket accepts.
     pub(super) fn write(&self, queue: &mut Queue) {
         while !queue.pieces.is_empty() {
             let slices: Vec<IoSlice<'_>> = queue.pieces.iter().take(64).map(|piece| IoSlice::new(piece)).collect();
@@ -173,7 +173,7 @@ impl HolderConnection {
 }
 
 impl Queue {
-    /// Returns whether the holder may get more input, beside the queue and `new` bytes that are already counted in `put`.
+    /// Returns whether the holder can accept more input, beside the queue and `new` bytes that are already counted in `put`.
     fn has_room(&self, new: usize) -> bool {
         let sent = self.put.saturating_sub(self.blocked_bytes as u64 + new as u64);
         sent.saturating_sub(self.taken) < self.write_max

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A new path for the socket of a runtime's holder.
+/// Returns a new path for the socket of a runtime's holder.
 pub(super) fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String> {
     let mut random = [0; 5];
     getrandom::fill(&mut random).map_err(|why| format!("the system provides no random numbers: {why}"))?;
@@ -25,14 +25,14 @@ pub(super) fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String>
 pub struct FoundHolder {
     /// The id of its runtime, from the file's name.
     pub runtime: String,
-    /// The socket, or the file that it left.
+    /// The holder's socket, or the file that it left.
     pub path: PathBuf,
-    /// `true` if it is a file: the runtime has ended, and no gateway has read the end.
+    /// `true` if the path is a file: the runtime has ended, and no gateway has read its last messages.
     pub left: bool,
 }
 
-/// Every holder in the folder, and every file that one left, sorted by name. Removes sockets without a listener, and leftovers of crashes.
-/// Replaces no gateway's connection. A missing folder counts as empty. Blocks while it reads the directory.
+/// Returns every holder in the folder, and every file that one left, sorted by name. Removes sockets without a listener, and leftovers of
+/// crashes. Replaces no gateway's connection. A missing folder counts as empty. Blocks while it reads the directory.
 pub fn find_holders(dir: &Path) -> Vec<FoundHolder> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut found: Vec<FoundHolder> = entries.filter_map(|entry| read_holder(entry.ok()?.path())).collect();
@@ -41,11 +41,11 @@ pub fn find_holders(dir: &Path) -> Vec<FoundHolder> {
 }
 
 /// Stops the runtime of the holder that listens at `socket`: closes its stdin; after `stdin` its process tree gets SIGTERM, after another
-/// `term` SIGKILL. For use without a gateway: a connected one loses its connection. Output that no gateway has acknowledged is left for the
-/// next one. Blocks until the runtime has ended and its holder is gone.
+/// `term` SIGKILL. For use without a gateway: a connected one loses its connection. Output that no gateway has acknowledged is left for
+/// the next one. Blocks until the runtime and its holder have ended.
 ///
 /// # Errors
-/// A message: nobody listens, another user's process, another version, or not ended 20 s after its timeouts.
+/// A message: no listener, another user's process, another version, or not ended 20 s after its timeouts.
 pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String> {
     let describe = |why: &dyn std::fmt::Display| format!("{}: {why}", socket.display());
     let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| describe(&why))?;
@@ -65,7 +65,7 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
                     stream.write_all(&message).map_err(|why| describe(&why))?;
                 }
                 // Not acknowledged, so that no output is lost: the holder writes it to a file and ends. A gateway that started before the
-                // holder is gone would take the runtime for a running one.
+                // end of the holder would regard the runtime as running.
                 FromHolder::Exited { .. } => {
                     drop(stream);
                     return wait_until_gone(socket).map_err(|why| describe(&why));
@@ -84,7 +84,7 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
     }
 }
 
-/// Waits until the holder that listens here is gone: it removes its socket last.
+/// Waits until the holder that listens here has ended: it removes its socket last.
 pub(super) fn wait_until_gone(socket: &Path) -> Result<(), &'static str> {
     let deadline = Instant::now() + STOP_SLACK;
     while socket.symlink_metadata().is_ok() {
@@ -127,7 +127,7 @@ pub(super) fn probe(path: &Path) -> io::Result<()> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&socket2::SockAddr::unix(path)?) {
-        // The backlog is full: somebody listens.
+        // The backlog is full: there is a listener.
         Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
         done => done,
     }

@@ -1,5 +1,5 @@
-//! `plexus hold --socket PATH`: owns a runtime's stdio and serves it to gateways, one at a time, over a Unix socket. One file because it is
-//! one loop.
+//! `plexus hold --socket PATH`: owns a runtime's stdio and serves it to gateways, one at a time, over a Unix socket. One file because it
+//! is one loop.
 //!
 //! - One thread, one `poll`, no blocking call: neither a gateway nor the runtime can hold up the other.
 //! - Output is kept until a gateway acknowledges it; when the spool is full the runtime's stdout is not read any more, and the runtime
@@ -39,48 +39,48 @@ use super::{
     detach_stdio, fail, signals,
 };
 
-/// Time that the holder waits for the rest of the output once the process tree is gone and another process holds the pipe.
+/// Maximum time that the holder waits for the rest of the output once the process tree has ended and another process holds the pipe.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Most bytes read from a dead runtime's pipe: what the kernel can buffer. More can only come from another process. They are read even if
-/// the spool is full.
+/// Maximum number of bytes read from a dead runtime's pipe: the kernel's buffer size. More can only come from another process. They are
+/// read even if the spool is full.
 const DEAD_PIPE_MAX: usize = 1024 * 1024;
 
-/// Time that a gateway may read no byte of the remaining messages, and not say goodbye, until it counts as lost.
+/// Maximum time that a gateway may read no byte of the remaining messages, and not send `Bye`, until it counts as lost.
 const BYE_WAIT: Duration = Duration::from_secs(10);
 
-/// Time that the end is kept in memory for the first gateway to connect.
+/// Time for which the last messages are held in memory for the first gateway to connect.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 
-/// Time that a peer may take to send `Hello`.
+/// Maximum time for a peer to send `Hello`.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 
-/// Most peers that have not sent `Hello`; more wait in the backlog.
+/// Maximum number of peers that have not sent `Hello`; more wait in the backlog.
 const UNKNOWN_PEERS_MAX: usize = 8;
 
 /// Interval at which a holder without a gateway checks that its socket still exists.
 const SOCKET_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Pause after a failed write of the end (a full disk) or a failed accept (no descriptors).
+/// Pause after a failed write of the last messages (a full disk) or a failed accept (no descriptors).
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Records of output in one write.
+/// Number of records of output in one write.
 const BATCH: usize = 32;
 
-/// Most bytes queued for a gateway before further messages wait.
+/// Maximum number of bytes queued for a gateway before further messages wait.
 const MESSAGES_MAX: usize = 64 * 1024;
 
-/// A gateway is told how much input was read at least after this many bytes.
+/// Maximum number of bytes of input that are read before the gateway gets a report of it.
 const TAKEN_INTERVAL: u64 = 256 * 1024;
 
-/// Reads from a replaced gateway: more than its socket can hold.
+/// Maximum number of reads from a replaced gateway: more than its socket can hold.
 const REPLACED_READS_MAX: usize = 64;
 
 /// The command line of the holder.
 pub struct HolderOrders {
     /// The path of the socket.
     pub socket: PathBuf,
-    /// Most bytes of output kept.
+    /// Maximum number of bytes of retained output.
     pub spool_max: usize,
     /// The process that the holder must not outlive.
     pub parent: Option<u32>,
@@ -88,11 +88,11 @@ pub struct HolderOrders {
     pub cmd: Vec<OsString>,
 }
 
-/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its end is delivered or stored; never returns.
+/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its last messages are delivered or stored;
+/// never returns.
 ///
-/// Exits 127 if the program is not found and 126 if it or the socket cannot be had, with a message on stderr, and 1 if `parent` is no
-/// longer the parent; else 0, however the program ended.
-/// Call it from a process with no other threads and no children.
+/// Exits 127 if the program is not found and 126 if it or the socket cannot be opened, with a message on stderr, and 1 if `parent` is no
+/// longer the parent; else 0, regardless of the program's end. Call it from a process with no other threads and no children.
 pub fn run(orders: HolderOrders) -> ! {
     let Some((program, args)) = orders.cmd.split_first() else {
         fail(CANNOT_START, "no command given");
@@ -212,7 +212,7 @@ fn detach() -> Result<(), DetachError> {
     Ok(())
 }
 
-/// Listens at `path`, in a folder that only our own user can enter.
+/// Listens at `path`, in a folder that only the own user can enter.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let Some(dir) = path.parent() else { return Err(io::Error::other("it has no folder")) };
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -236,7 +236,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Running,
-    /// The stdin is closed; at `until` its process tree gets SIGTERM, and `term` to end.
+    /// Stdin is closed; at `until` the process tree gets SIGTERM, and `term` to end.
     Stdin {
         until: Instant,
         term: Duration,
@@ -245,12 +245,12 @@ enum Phase {
     Term {
         until: Instant,
     },
-    /// The process tree was killed, next at `next_kill`; what is left at `until` is stuck in the kernel.
+    /// The process tree was killed, next at `next_kill`; processes that remain at `until` are stuck in the kernel.
     Kill {
         until: Instant,
         next_kill: Instant,
     },
-    /// The process tree is gone; reading stops at `until`.
+    /// The process tree has ended; reading stops at `until`.
     Over {
         until: Instant,
     },
@@ -263,12 +263,12 @@ struct HolderLoop {
     /// The random id of the process that was started.
     instance: String,
     listener: UnixListener,
-    /// Readable when a signal came.
+    /// Readable when a signal has arrived.
     wake: UnixStream,
-    /// SIGTERM came.
+    /// `true` if SIGTERM has arrived.
     term: Arc<AtomicBool>,
     parent: Option<Parent>,
-    /// `true` if the parent is gone.
+    /// `true` if the parent has ended.
     orphaned: bool,
     /// `true` if undelivered messages are stored in a file at the end.
     outlives: bool,
@@ -277,16 +277,16 @@ struct HolderLoop {
     stdin: Option<ChildStdin>,
     /// `true` if the runtime closed its stdin.
     stdin_broken: bool,
-    /// `true` if stdin is to be closed after the queued input.
+    /// `true` if stdin has to be closed after the queued input.
     stdin_ends: bool,
     input: VecDeque<Bytes>,
-    /// Bytes of input received.
+    /// Number of bytes of input received.
     put: u64,
-    /// Bytes of input that no longer wait.
+    /// Number of bytes of input that no longer wait.
     taken: u64,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// Bytes still to be read from stdout once the process tree is gone.
+    /// Number of bytes still to be read from stdout once the process tree has ended.
     dead_pipe_rest: usize,
     spool: Spool,
     full_since: Option<SystemTime>,
@@ -296,11 +296,11 @@ struct HolderLoop {
     gateway: Option<Gateway>,
     unknown_peers: Vec<UnknownPeer>,
     had_gateway: bool,
-    /// No accept before this time: the last one failed.
+    /// Time before which there is no accept, because the last one failed.
     accept_after: Option<Instant>,
-    /// No write of the end before this time: the last one failed.
+    /// Time before which there is no write of the last messages, because the last one failed.
     write_end_after: Option<Instant>,
-    /// The next check that the socket still exists.
+    /// The time of the next check that the socket still exists.
     next_socket_check: Instant,
     ended_at: Option<Instant>,
     /// The read buffer.
@@ -320,12 +320,12 @@ struct Ready {
     gateway: bool,
     /// The gateway's stream is writable.
     room: bool,
-    /// One bit for each unknown peer.
+    /// One bit for each readable unknown peer.
     unknown_peers: u32,
 }
 
 impl HolderLoop {
-    /// Runs the loop until nothing is left to do.
+    /// Runs the loop until there is no more work.
     fn serve(&mut self) {
         self.next_socket_check = Instant::now() + SOCKET_CHECK_INTERVAL;
         loop {
@@ -346,7 +346,7 @@ impl HolderLoop {
                 Some(parent) if ready.parent || parent.fd.is_none() => parent.gone(),
                 _ => false,
             };
-            // Stderr first: an error message stands before the end that it explains.
+            // Stderr first: an error message precedes the end that it explains.
             if ready.stderr {
                 self.read_stderr();
             }
@@ -371,7 +371,7 @@ impl HolderLoop {
         }
     }
 
-    /// Makes our ends of the pipes non-blocking.
+    /// Makes the holder's ends of the pipes non-blocking.
     fn set_nonblocking(&mut self) {
         let fds = [
             self.stdin.as_ref().map(AsFd::as_fd),
@@ -566,7 +566,7 @@ impl HolderLoop {
 
     // === the runtime's pipes ===
 
-    /// Returns whether stdout is to be read.
+    /// Returns whether stdout has to be read.
     fn wants_stdout(&mut self) -> bool {
         if matches!(self.phase, Phase::Over { .. }) {
             return self.stdout.is_some();
@@ -648,7 +648,7 @@ impl HolderLoop {
         }
     }
 
-    /// Discards input that nobody will read.
+    /// Discards input that will not be read.
     fn discard_input(&mut self) {
         self.input.clear();
         self.taken = self.put;
@@ -656,7 +656,7 @@ impl HolderLoop {
 
     // === gateways ===
 
-    /// Queues the messages that the gateway has not got yet.
+    /// Queues the messages that the gateway has not received yet.
     fn queue_messages(&mut self) {
         let idle = self.input.is_empty();
         let ended = matches!(self.phase, Phase::Ended);
@@ -697,7 +697,7 @@ impl HolderLoop {
         }
     }
 
-    /// Writes to the gateway as much as it takes.
+    /// Writes as much to the gateway as it accepts.
     fn flush(&mut self, now: Instant) {
         // Updates `full_since`, so that a full spool is reported at once.
         self.wants_stdout();
@@ -747,7 +747,7 @@ impl HolderLoop {
 
     // === waiting ===
 
-    /// The next timeout.
+    /// Returns the next timeout.
     fn due(&self, now: Instant) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running | Phase::Ended => None,
@@ -785,7 +785,7 @@ impl HolderLoop {
             owners.push(owner);
             fds.push(fd);
         };
-        // Descriptors without interest are left out: poll reports a hang-up even without being asked.
+        // Descriptors without interest are left out: poll always reports a hang-up.
         add(PolledDescriptor::Signals, PollFd::new(&self.wake, PollFlags::IN));
         if let Some(stdout) = self.stdout.as_ref().filter(|_| wants_stdout) {
             add(PolledDescriptor::Stdout, PollFd::new(stdout, PollFlags::IN));
@@ -835,7 +835,7 @@ impl HolderLoop {
     }
 }
 
-/// Most polled descriptors: signals, three pipes, the gateway, the listener, the parent, and the unknown peers.
+/// Maximum number of polled descriptors: signals, three pipes, the gateway, the listener, the parent, and the unknown peers.
 const FDS_MAX: usize = 7 + UNKNOWN_PEERS_MAX;
 
 /// The owner of a polled descriptor.

@@ -20,7 +20,7 @@ pub(super) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// Reaps everything that has ended; false if no child is left.
+    /// Reaps all ended processes; returns `false` if no child is left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -51,14 +51,14 @@ impl ProcessTree {
         }
     }
 
-    /// Sends `signal` to all descendants. False if the system does not list them.
+    /// Sends `signal` to all descendants. Returns `false` if the system does not list them.
     pub(super) fn signal_all(&self, signal: Signal) -> bool {
         let Some(members) = descendants() else { return false };
         members.iter().for_each(|member| member.signal(signal));
         true
     }
 
-    /// Sends SIGTERM to all descendants. False as with [`Self::signal_all`].
+    /// Sends SIGTERM to all descendants. Returns `false` if the system does not list them.
     pub(super) fn terminate(&self) -> bool {
         let Some(members) = descendants() else { return false };
         for member in &members {
@@ -78,7 +78,7 @@ struct Member {
     start: u64,
 }
 
-/// All descendants and all other members of our group, without zombies. `None` if the system does not list them.
+/// Returns all descendants and all other members of the holder's group, without zombies. `None` if the system does not list them.
 #[cfg(target_os = "linux")]
 fn descendants() -> Option<Vec<Member>> {
     let rows = std::fs::read_dir("/proc").ok()?.filter_map(|entry| {
@@ -96,7 +96,7 @@ fn descendants() -> Option<Vec<Member>> {
     Some(members.filter_map(|(pid, stat)| Some(Member { pid: Pid::from_raw(pid)?, start: stat.start })).collect())
 }
 
-/// The same from `ps`, which every system has.
+/// Returns the descendants from the output of `ps`, which every system has.
 #[cfg(not(target_os = "linux"))]
 fn descendants() -> Option<Vec<Member>> {
     let child = Command::new("/bin/ps")
@@ -135,10 +135,10 @@ struct ProcessRow {
     group: i32,
 }
 
-/// The pids that descend from `me` or are in the group that `me` leads, without `me`.
+/// Returns the pids that descend from `me` or are in the group that `me` leads, without `me`.
 fn descendants_of(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i32> {
     let mut found = std::collections::HashSet::new();
-    // Pids do not rise with depth (they wrap), so repeat until nothing is new.
+    // Pids do not increase with depth (they wrap), so repeat until there are no new ones.
     loop {
         let before = found.len();
         for row in links.iter().filter(|row| row.pid != me) {
@@ -153,7 +153,7 @@ fn descendants_of(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i3
 }
 
 impl Member {
-    /// Sends `signal` to this very process, never to another one that reuses its pid.
+    /// Sends `signal` to this process, never to another one that reuses its pid.
     #[cfg(target_os = "linux")]
     fn signal(&self, signal: Signal) {
         let fd = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty());
@@ -161,7 +161,7 @@ impl Member {
         if ProcStat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
             return;
         }
-        // An error means that the process is gone, or not ours to signal (set-uid); the next check shows it.
+        // An error means that the process has ended, or that it may not be signalled (set-uid); the next check detects it.
         let _ = match fd {
             Ok(fd) => rustix::process::pidfd_send_signal(fd, signal),
             Err(_) => rustix::process::kill_process(self.pid, signal),

@@ -1,4 +1,4 @@
-//! The data that a holder keeps for gateways: unacknowledged output, saved state, the end of stderr.
+//! The data that a holder retains for gateways: unacknowledged output, saved state, the end of stderr.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use crate::wire::{self, BLOBS_MAX, RECORD_MAX, STATE_MAX, STDERR_KEPT};
 use bytes::Bytes;
 
-/// Accounted cost of a record beside its bytes: bounds the memory of a runtime that writes byte by byte.
+/// Accounted cost of a record beside its bytes, in bytes: bounds the memory of a runtime that writes byte by byte.
 const RECORD_COST: usize = 64;
 
-/// A read of at least this many bytes keeps its buffer; a smaller one is copied, so that it does not hold a large buffer.
+/// Minimum size of a read that retains its buffer, in bytes; a smaller one is copied, so that it does not hold a large buffer.
 const KEEP_BUFFER_MIN: usize = RECORD_MAX / 2;
 
 /// The output from the first unacknowledged byte to the last one read.
@@ -20,9 +20,9 @@ pub(super) struct Spool {
     acked: u64,
     /// The offset of the next byte.
     end: u64,
-    /// The limit in bytes.
+    /// The maximum size, in bytes.
     max: usize,
-    /// `true` if it was full, and a quarter of it is not free yet: see [`Self::full`].
+    /// `true` if the spool was full, and a quarter of it is not free yet: see [`Self::full`].
     full: bool,
     /// The buffer of the next read.
     spare: Vec<u8>,
@@ -56,19 +56,19 @@ impl Spool {
     }
 
     fn held(&self) -> usize {
-        // The bytes held fit memory.
+        // The held bytes fit in memory.
         (self.end - self.acked) as usize + self.records.len() * RECORD_COST
     }
 
-    /// Returns whether reading has to stop. Once full, the spool stays full until a quarter of it is free, so that a waiting runtime is not
-    /// woken for every line.
+    /// Returns whether reading has to stop. Once full, the spool stays full until a quarter of it is free, so that a waiting runtime is
+    /// not woken for every line.
     pub(super) fn full(&mut self) -> bool {
         let limit = if self.full { self.max - self.max / 4 } else { self.max };
         self.full = self.held() >= limit;
         self.full
     }
 
-    /// Returns the number of bytes that fit.
+    /// Returns the number of free bytes.
     pub(super) fn room(&self) -> usize {
         self.max.saturating_sub(self.held())
     }
@@ -110,7 +110,7 @@ impl Spool {
         self.records.push_back(Record { start, bytes, crc });
     }
 
-    /// Forgets the output before `offset`. False if that output was never read.
+    /// Drops the output before `offset`. Returns `false` if that output was never read.
     pub(super) fn ack(&mut self, offset: u64) -> bool {
         if offset > self.end {
             return false;
@@ -122,21 +122,21 @@ impl Spool {
         true
     }
 
-    /// The output from `offset` on, in records.
+    /// Returns the output from `offset` on, in records.
     pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = SpoolPiece<'_>> {
         let first = self.records.partition_point(|record| record.start + record.bytes.len() as u64 <= offset);
         self.records.range(first..).map(move |record| {
             if record.start >= offset {
                 return SpoolPiece { offset: record.start, bytes: &record.bytes, crc: record.crc };
             }
-            // Only a gateway that was lost in the middle of a record asks for a part of one.
+            // Only a gateway that was lost in the middle of a record requests a part of one.
             let bytes = &record.bytes[(offset - record.start) as usize..];
             SpoolPiece { offset, bytes, crc: wire::out_crc_more(wire::out_crc(offset), bytes) }
         })
     }
 }
 
-/// State that gateways save for the next one: whole states, and steps, each of which adds to the state before it.
+/// State that gateways save for the next one: whole states, and steps, each of which adds to the previous state.
 #[derive(Default)]
 pub(super) struct SavedStates {
     blobs: VecDeque<SavedState>,
@@ -150,7 +150,7 @@ struct SavedState {
 }
 
 impl SavedStates {
-    /// Stores a whole state. False if there is too much already: then it is not stored.
+    /// Stores a whole state. Returns `false` if there is too much already; then it is not stored.
     pub(super) fn put(&mut self, offset: u64, state: &[u8], acked: u64) -> bool {
         if self.blobs.len() >= BLOBS_MAX || self.bytes + state.len() > STATE_MAX {
             return false;
@@ -160,7 +160,7 @@ impl SavedStates {
         true
     }
 
-    /// Stores a step. False if there is too much already, or no state to add to: then it is not stored.
+    /// Stores a step. Returns `false` if there is too much already, or no state to add to; then it is not stored.
     pub(super) fn add(&mut self, offset: u64, entry: &[u8]) -> bool {
         let fits = self.blobs.len() < BLOBS_MAX && self.bytes + entry.len() <= STATE_MAX;
         if fits && !self.blobs.is_empty() {
@@ -175,7 +175,7 @@ impl SavedStates {
         self.blobs.push_back(SavedState { offset, step, bytes: Bytes::copy_from_slice(bytes) });
     }
 
-    /// Forgets everything older than the newest whole state that covers no more output than `acked`.
+    /// Drops everything older than the newest whole state that covers no more output than `acked`.
     pub(super) fn prune(&mut self, acked: u64) {
         let newest = self.blobs.iter().rposition(|blob| !blob.step && blob.offset <= acked);
         for blob in self.blobs.drain(..newest.unwrap_or(0)) {
@@ -188,7 +188,7 @@ impl SavedStates {
         self.blobs.iter().any(|blob| blob.step)
     }
 
-    /// All blobs, oldest first.
+    /// Returns all blobs, oldest first.
     pub(super) fn all(&self) -> Vec<(u64, Bytes)> {
         self.blobs.iter().map(|blob| (blob.offset, blob.bytes.clone())).collect()
     }
@@ -198,7 +198,7 @@ impl SavedStates {
 #[derive(Default)]
 pub(super) struct StderrTail {
     text: VecDeque<u8>,
-    /// The offset of its end.
+    /// The offset of the end of the text.
     end: u64,
 }
 
@@ -214,7 +214,7 @@ impl StderrTail {
         self.end
     }
 
-    /// The kept text from `offset` on.
+    /// Returns the retained text from `offset` on.
     pub(super) fn from(&self, offset: u64) -> Bytes {
         let new = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX).min(self.text.len());
         self.text.range(self.text.len() - new..).copied().collect()

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns whether the peer runs as our own user. Where the kernel does not report the user, the folder's and the socket's modes protect
-/// it.
+/// Returns whether the peer runs as the holder's user. If the kernel does not report the user, the modes of the folder and the socket
+/// protect the holder.
 pub(super) fn is_own_user(stream: &UnixStream) -> bool {
     #[cfg(target_os = "linux")]
     return rustix::net::sockopt::socket_peercred(stream)
@@ -15,7 +15,7 @@ pub(super) fn is_own_user(stream: &UnixStream) -> bool {
     };
 }
 
-/// Refuses every other user, the superuser included.
+/// Returns whether the peer is the own user: every other user is refused, including the superuser.
 #[cfg(target_os = "linux")]
 pub(super) fn same_user(peer: rustix::process::Uid, own: rustix::process::Uid) -> bool {
     peer == own
@@ -25,10 +25,10 @@ pub(super) fn same_user(peer: rustix::process::Uid, own: rustix::process::Uid) -
 pub(super) struct Gateway {
     pub(super) stream: UnixStream,
     pub(super) decoder: Decoder,
-    /// Queued messages, and how many of their bytes were written.
+    /// Queued messages, and the number of their bytes that were written.
     pub(super) messages: Vec<u8>,
     pub(super) written: usize,
-    /// Output before this offset was queued or written.
+    /// The offset before which output was queued or written.
     pub(super) sent: u64,
     pub(super) err_sent: u64,
     pub(super) full_sent: bool,
@@ -36,7 +36,7 @@ pub(super) struct Gateway {
     pub(super) broken_sent: bool,
     pub(super) closed_sent: bool,
     pub(super) exited_sent: bool,
-    /// `true` if the stream is full: it is written to when poll reports room.
+    /// `true` if the stream is full: writing continues when poll reports space.
     pub(super) blocked: bool,
     /// `true` if writing failed; messages from the gateway are still handled.
     pub(super) write_failed: bool,
@@ -89,8 +89,8 @@ impl HolderLoop {
             let message = peer.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose());
             match (message, outcome) {
                 (Ok(Some(ToHolder::Hello { version, newest })), _) => {
-                    // A peer that sent `Hello` and nothing else and has already hung up did not wait for the answer: it is ignored. A
-                    // holder that was stopped for a while finds such peers before the current gateway.
+                    // A peer that sent only `Hello` and has already disconnected did not wait for the response: it is ignored. A holder
+                    // that was stopped for a while finds such peers before the current gateway.
                     let more = read_into(&peer.stream, &mut peer.decoder, &mut self.buf);
                     let gone = matches!(more, ReadOutcome::End) && peer.decoder.room().is_empty();
                     let peer = self.unknown_peers.swap_remove(index);
@@ -281,7 +281,7 @@ impl Gateway {
         }
     }
 
-    /// Records that `written` bytes were sent: queued messages first, then output. Returns the rest of a record whose beginning was sent.
+    /// Records that `written` bytes were sent: queued messages first, then output. Returns the rest of a partly sent record.
     pub(super) fn record_written(&mut self, spool: &Spool, mut written: usize) -> Vec<u8> {
         let messages = self.messages.len() - self.written;
         if written < messages {
@@ -307,7 +307,7 @@ impl Gateway {
         Vec::new()
     }
 
-    /// Closes the connection, with the reason if there is room for it.
+    /// Closes the connection, with the reason if it can be written.
     fn refuse(mut self, why: &str) {
         let mut rest = self.messages.split_off(self.written);
         FromHolder::Bye { why: why.to_owned() }.encode(&mut rest);
