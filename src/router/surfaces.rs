@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -14,10 +14,10 @@ use super::routes::{DELETE, DRAWS, GET, JSON, NOTHING, PATCH, POST, SURFACE_BODY
 use super::stop::stopping;
 use super::{Core, Problem};
 use plexus_auth::{Permit, Ui, Watch};
-use plexus_protocol::api::surfaces::{Acted, SurfaceAction, Surfaces};
+use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, PinnedSurfaces, SurfaceAction, Surfaces};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{BadDigest, RequestId, SessionId};
-use plexus_sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
+use plexus_sessions::{AskCall, Presser, SessionError, SurfaceCall};
 use plexus_surfaces::{DataChange, Html, Show, Update};
 
 /// Maximum wait for an answer, in seconds: below the shortest time after which an agent abandons a tool call.
@@ -51,16 +51,9 @@ pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces().list(&session.session_id).await? })
 }
 
-/// The pinned surfaces of all sessions.
-#[derive(Serialize, ToSchema)]
-pub(super) struct PinnedSurfaces {
-    /// The pinned surfaces without their content, by session and name.
-    surfaces: Vec<PinnedSurface>,
-}
-
 pub(super) async fn pinned(state: Core, call: Call) -> RouteResult {
     let surfaces = state.directory.surfaces().pinned(&filter_for(call.caller()?, None)).await?;
-    json(StatusCode::OK, &PinnedSurfaces { surfaces })
+    json(StatusCode::OK, &PinnedSurfaces { surfaces: surfaces.into() })
 }
 
 /// A surface to create: of `components`, or of one page, `html` with `text`.

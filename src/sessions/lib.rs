@@ -84,8 +84,8 @@ pub use runtime_link::{
 };
 pub use session_handle::NewsRank;
 pub use snapshot::{LATEST, WINDOW};
-pub use state::{AskView, zero_of};
+pub use state::zero_of;
 pub use stderr_log::StderrLog;
-pub use surfaces::{AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
+pub use surfaces::{AskCall, Presser, SurfaceCall};
 pub use watching::EventWatch;
 pub use worktrees::{MadeWorktree, WorktreeError, Worktrees, losses};

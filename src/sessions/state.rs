@@ -25,7 +25,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 pub(super) use surface_asks::AskAnswer;
-pub use surface_asks::AskView;
 use surface_asks::SurfaceAsk;
 
 use bytes::Bytes;

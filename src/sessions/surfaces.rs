@@ -11,13 +11,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
-use utoipa::ToSchema;
 
 use super::system::blocking;
-use super::{AskView, Log, SessionError};
+use super::{Log, SessionError};
 use plexus_auth::{Approve, Caller, Permit, Prompt, Target};
 use plexus_ledger::Charge;
-use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
+use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, PinnedSurface, SurfaceAction};
 use plexus_protocol::{RequestId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
 use plexus_surfaces::{Action, ActionError, Change, Html, Show, Surface, SurfaceError, SurfaceSet, Update};
@@ -64,34 +63,6 @@ impl SurfaceCall {
     pub(super) fn takes_down(&self) -> bool {
         matches!(self, Self::Close { .. })
     }
-}
-
-/// The result of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Drawn {
-    /// The surface.
-    pub surface: String,
-    /// The revision now.
-    pub rev: u64,
-}
-
-/// A pinned surface, without its content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PinnedSurface {
-    /// The session.
-    pub session_id: SessionId,
-    /// The name in the session.
-    pub surface: String,
-    /// The revision.
-    pub rev: u64,
-    /// The title.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The time of the last change.
-    pub at: Timestamp,
-    /// The open request that is answered on it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
 }
 
 /// A question by a surface: by a displayed one, or by a new one.

@@ -7,8 +7,9 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plexus_protocol::api::surfaces::{AskView, Drawn};
 use plexus_protocol::text::line;
-use plexus_protocol::{CallDigest, SessionId};
+use plexus_protocol::{CallDigest, RequestState, SessionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
@@ -16,6 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError, serve_server};
 use rmcp::{Peer, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
@@ -255,6 +257,7 @@ impl<C: Carrier> Server<C> {
             Some(surface) => Some(self.turn(surface, deadline).await?),
             None => None,
         };
+        let pins = pinned(&arguments);
         let key = new_key()?;
         let (method, mut path, body) = request(tool, arguments)?;
         if let Some(digest) = digest {
@@ -268,13 +271,13 @@ impl<C: Carrier> Server<C> {
         };
         drop(turn);
         if tool == "ui_ask" {
-            let id = reply["ask_id"].as_str().ok_or_else(strange)?;
-            return self.wait(id, wait, deadline).await;
+            let AskView { ask_id, .. } = read(reply)?;
+            return self.wait(ask_id.as_str(), wait, deadline).await;
         }
-        let rev = reply["rev"].as_u64().ok_or_else(strange)?;
+        let Drawn { rev, .. } = read(reply)?;
         Ok(match tool {
             "ui_show" | "ui_html" => format!("shown rev {rev}"),
-            "ui_pin" if body.as_ref().is_some_and(|body| body["pinned"] == true) => format!("pinned rev {rev}"),
+            "ui_pin" if pins => format!("pinned rev {rev}"),
             "ui_pin" => format!("unpinned rev {rev}"),
             "ui_close" => format!("closed rev {rev}"),
             _ => format!("rev {rev}"),
@@ -304,14 +307,16 @@ impl<C: Carrier> Server<C> {
                 }
                 Err(why) => return Err(explain(why, "ui_wait")),
             };
-            let answer = match reply["state"].as_str() {
-                Some("open") => None,
-                Some("answered") => Some(answered(&reply)),
-                Some("withdrawn" | "orphaned") => {
+            let ask: AskView = read(reply)?;
+            let answer = match ask.state {
+                RequestState::Open => None,
+                RequestState::Answered => Some(answered(&ask)),
+                RequestState::Withdrawn | RequestState::Orphaned => {
                     Some("withdrawn: the question was taken back, nobody will answer it".into())
                 }
-                Some("expired") => Some("expired: nobody answered in time; decide by yourself, or ask again".into()),
-                _ => return Err(strange()),
+                RequestState::Expired => {
+                    Some("expired: nobody answered in time; decide by yourself, or ask again".into())
+                }
             };
             if let Some(answer) = answer {
                 return Ok(answer);
@@ -327,11 +332,11 @@ impl<C: Carrier> Server<C> {
 }
 
 /// Formats an answer as `answered {..} by Phone`, or `declined by Phone`.
-fn answered(reply: &Value) -> String {
-    let by = reply["by"].as_str().map(|by| format!(" by {}", line(by, 100))).unwrap_or_default();
-    match &reply["answer"] {
-        Value::Null => format!("declined{by}"),
-        answer => format!("answered {answer}{by}"),
+fn answered(ask: &AskView) -> String {
+    let by = ask.by.as_ref().map(|by| format!(" by {}", line(by, 100))).unwrap_or_default();
+    match &ask.answer {
+        None => format!("declined{by}"),
+        Some(answer) => format!("answered {answer}{by}"),
     }
 }
 
@@ -359,10 +364,7 @@ fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, Strin
     arguments.remove("surface");
     match tool {
         "ui_close" => Ok(("DELETE", path, None)),
-        "ui_pin" => {
-            let pinned = arguments.get("pinned").and_then(Value::as_bool).unwrap_or(true);
-            Ok(("PATCH", path, Some(json!({ "pinned": pinned }))))
-        }
+        "ui_pin" => Ok(("PATCH", path, Some(json!({ "pinned": pinned(&arguments) })))),
         _ if !["components", "data", "title"].iter().any(|name| arguments.contains_key(*name)) => {
             Err("ui_update: give `data`, `components` or `title`".into())
         }
@@ -370,7 +372,12 @@ fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, Strin
     }
 }
 
-/// A member that has been checked.
+/// The `pinned` of `ui_pin`.
+fn pinned(arguments: &JsonObject) -> bool {
+    arguments.get("pinned").and_then(Value::as_bool).unwrap_or(true)
+}
+
+/// A member that was checked.
 fn text<'a>(arguments: &'a JsonObject, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -382,8 +389,10 @@ fn new_key() -> Result<String, String> {
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
-fn strange() -> String {
-    "the gateway's reply could not be understood: it is of another version".into()
+/// Reads a reply of the gateway.
+fn read<T: DeserializeOwned>(reply: Value) -> Result<T, String> {
+    let strange = |_| "the gateway's reply could not be understood: it is of another version".to_owned();
+    serde_json::from_value(reply).map_err(strange)
 }
 
 /// Formats an error for the model.

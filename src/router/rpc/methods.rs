@@ -11,9 +11,9 @@ use plexus_auth::Ui as DrawScope;
 use plexus_protocol::Receipt;
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
-use plexus_protocol::api::surfaces::{Acted, Surfaces};
+use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, Surfaces};
 use plexus_protocol::schema::JsonObject;
-use plexus_sessions::{AskView, Drawn, Presser, SurfaceCall};
+use plexus_sessions::{Presser, SurfaceCall};
 
 type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, RpcError> + Send + Sync>;
 

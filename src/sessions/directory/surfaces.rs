@@ -11,10 +11,10 @@ use super::{checked_key, send_command};
 use crate::session_handle::SessionCommand;
 use crate::surfaces::{AskWork, Press, WaitingCall};
 use crate::system::blocking;
-use crate::{AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
+use crate::{AskCall, Filter, Presser, SessionError, SurfaceCall};
 use plexus_auth::{Permit, Ui};
 use plexus_ledger::{Charge, Ledger};
-use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
+use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, PinnedSurface, SurfaceAction};
 use plexus_protocol::{CallDigest, RequestId, SessionId};
 
 /// Maximum time that the agent's message of a call may arrive after the call itself: they use different channels.

@@ -13,10 +13,10 @@ use crate::surfaces::{
     AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
 };
 use crate::system::now;
-use crate::{AskView, SessionError, requests, surface_form};
+use crate::{SessionError, requests, surface_form};
 use plexus_auth::{Denied, Device};
 use plexus_ledger::{Account, Charge};
-use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
+use plexus_protocol::api::surfaces::{Acted, AskView, SurfaceAction};
 use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
 use plexus_surfaces::{Action, Ask, SurfaceError, SurfaceSet};
 

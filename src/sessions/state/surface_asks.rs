@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::*;
+use plexus_protocol::api::surfaces::AskView;
 
 /// Maximum number of questions by surfaces that a session remembers, with their outcomes. Beyond it ended ones are dropped: first those
 /// whose agent has the outcome, then the others, each from the oldest. Open ones are not dropped; [`OPEN_MAX`] limits them.
@@ -51,22 +52,6 @@ impl AskAnswer {
     fn value(&self) -> &Value {
         self.whole.as_ref().unwrap_or(&self.kept)
     }
-}
-
-/// A question by a surface, in the form that its agent gets.
-#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct AskView {
-    /// The request.
-    pub ask_id: RequestId,
-    /// `open`, `answered`, `expired`, `withdrawn` or `orphaned`.
-    pub state: RequestState,
-    /// The pressed component with its context and inputs; null if the user declined.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<plexus_protocol::schema::Json>)]
-    pub answer: Option<Value>,
-    /// The author of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
 }
 
 impl SessionStateMachine {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{Address, Backoff, Client, Error};
+use plexus_client::{Address, ApiError, Backoff, Client, Error};
 use plexus_protocol::SessionId;
 use plexus_protocol::text::line;
 use rustix::fs::{Mode, OFlags};
@@ -55,9 +55,9 @@ pub enum CallError {
 
 impl CallError {
     /// Makes a refusal from a problem of the gateway; `status` is that of its response.
-    fn refused(status: u16, problem: &Value) -> Self {
-        let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
-        Self::Refused { detail: detail(status, problem), stale }
+    fn refused(problem: &ApiError) -> Self {
+        let stale = problem.data.rev.filter(|_| problem.code == "stale_surface");
+        Self::Refused { detail: detail(problem), stale }
     }
 }
 
@@ -133,23 +133,23 @@ impl Carrier for Gateway {
             let mut pause = backoff.pause().min(PAUSE_MAX);
             let refused = match reply {
                 Ok(reply) if reply.is_ok() => return Ok(reply.json()),
-                Ok(reply) => match (reply.status, reply.retry_after) {
-                    (401, _) => {
+                Ok(reply) => match (reply.status, reply.retry_after, reply.refusal()) {
+                    (401, ..) => {
                         Some("the gateway does not accept this session's token: the session may have ended".into())
                     }
                     // A refusal that waiting cannot resolve specifies no time.
-                    (429, Some(after)) => {
-                        why = detail(reply.status, &reply.json());
+                    (429, Some(after), problem) => {
+                        why = detail(&problem);
                         pause = after.max(pause);
                         None
                     }
-                    (409, _) if reply.json()["code"] == "runtime_gone" => Some(detail(reply.status, &reply.json())),
+                    (409, _, problem) if problem.code == "runtime_gone" => Some(detail(&problem)),
                     // The gateway is starting or stopping.
-                    (502..=504, _) => {
-                        why = detail(reply.status, &reply.json());
+                    (502..=504, _, problem) => {
+                        why = detail(&problem);
                         None
                     }
-                    _ => return Err(CallError::refused(reply.status, &reply.json())),
+                    (_, _, problem) => return Err(CallError::refused(&problem)),
                 },
                 Err(Error::Refused(why)) => Some(why),
                 Err(error) => {
@@ -178,9 +178,8 @@ impl Carrier for Gateway {
 }
 
 /// Returns the instruction of a problem for the model.
-fn detail(status: u16, problem: &Value) -> String {
-    let words = ["detail", "title", "code"].into_iter().find_map(|name| problem[name].as_str());
-    words.map_or_else(|| format!("the gateway answered with status {status}"), |words| line(words, DETAIL_MAX))
+fn detail(problem: &ApiError) -> String {
+    line(&problem.message, DETAIL_MAX)
 }
 
 /// Reads the session's token.
