@@ -12,7 +12,6 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use plexus_protocol::object;
-use plexus_protocol::ui_protocol::{self, START_MEMBERS};
 
 /// Maximum size of selected text that is passed on, in bytes.
 const SELECTED_MAX: usize = 64 << 10;
@@ -109,13 +108,6 @@ impl<'a> PromptContext<'a> {
         content.extend(self.links);
         content
     }
-}
-
-/// Returns the members of a client's `run.start` that the gateway does not know; `None` if there are none.
-pub(super) fn unknown_members(params: Option<&RawValue>) -> Option<Box<RawValue>> {
-    let mut members: ui_protocol::Members = object::from_str(params?.get()).ok()?;
-    members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
-    if members.is_empty() { None } else { to_raw_value(&members).ok() }
 }
 
 impl Snapshot {

@@ -9,10 +9,10 @@ mod ui;
 
 pub(super) use greeting::{hello, snapshots};
 pub(super) use methods::methods;
+use params::UiInitialize;
 pub(super) use params::{
     AnswerParams, Said, SurfaceAsk, SurfaceChanges, SurfaceClose, SurfacePress, SurfaceShow, SurfaceWait,
 };
-use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;

@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use plexus_client::{Client, ClientEvent, Follow, FollowStart};
 use plexus_protocol::text::clean;
-use plexus_protocol::{RuntimeId, SessionId, SessionInfo};
-use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply};
+use plexus_protocol::{RuntimeId, SessionInfo};
+use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply, Session};
 
 /// Maximum length of a line, in bytes; a prompt with images is one line. A longer line ends the bridge.
 const LINE_MAX: usize = 64 << 20;
@@ -36,7 +37,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Time for the terminal UI to show the error before the bridge ends.
 const ERROR_DISPLAY_TIME: Duration = Duration::from_millis(500);
 
-type Called = (CallPurpose, Result<Value, NoReply>);
+type Called = (CallPurpose, Result<Box<RawValue>, NoReply>);
 
 /// The session and the runtime that the bridge serves.
 pub struct CodeliaTarget {
@@ -141,7 +142,6 @@ impl Bridge {
                 }
                 BridgeAction::Follow { session, runs, events } => {
                     let begin = FollowStart::Latest { runs, items: events };
-                    let session: SessionId = session.parse().context("the session's identifier")?;
                     self.session = Some(self.client.attach_native(Some(&session), begin));
                 }
                 BridgeAction::Call { purpose, method, params, retry } => {
@@ -160,11 +160,11 @@ impl Bridge {
 }
 
 /// Calls the gateway; retries while it does not respond. With `retry`, a call that may have been received is retried too.
-async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool) -> Result<Value, NoReply> {
+async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool) -> Result<Box<RawValue>, NoReply> {
     let began = Instant::now();
     loop {
         let why = match client.call_alone(method, params).await {
-            Ok(result) => return Ok(serde_json::from_str(result.get()).unwrap_or_default()),
+            Ok(result) => return Ok(result),
             Err(error) => NoReply::from(error),
         };
         match why {
@@ -189,11 +189,11 @@ async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Resul
     let of = |id: &RuntimeId| runtimes.iter().find(|one| one.runtime_id == *id)?.capabilities.clone();
     resolved.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
     if let Some(runtime) = runtime {
-        (resolved.capabilities, resolved.runtime) = (of(&runtime), Some(runtime.to_string()));
+        (resolved.capabilities, resolved.runtime) = (of(&runtime), Some(runtime));
     }
     if let Some(info) = session {
         resolved.capabilities = of(&info.runtime_id);
-        resolved.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
+        resolved.session = Some(Session { id: info.session_id, runtime: Some(info.runtime_id), dialect: info.dialect });
     }
     Ok(resolved)
 }

@@ -377,7 +377,7 @@ fn pinned(arguments: &JsonObject) -> bool {
     arguments.get("pinned").and_then(Value::as_bool).unwrap_or(true)
 }
 
-/// A member that was checked.
+/// A member that has been checked.
 fn text<'a>(arguments: &'a JsonObject, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Request;
 use super::answers::{self, AnswerRole, Answerer};
+use super::known_items::KnownItems;
+use super::{Request, RunId, SessionId};
 
 /// The members of an object, as sent.
 pub type Members = BTreeMap<String, Box<RawValue>>;
@@ -26,6 +27,54 @@ pub const START_MEMBERS: [&str; 10] = [
     "tools",
     "tool_choice",
 ];
+
+/// Returns the members of a client's `run.start`, the object `params`, that the gateway does not know; `None` if there are none.
+pub fn unknown_start_members(params: &str) -> Option<Box<RawValue>> {
+    let mut members: Members = serde_json::from_str(params).ok()?;
+    members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
+    if members.is_empty() { None } else { to_raw_value(&members).ok() }
+}
+
+/// The parameters of a client's `session.history`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SessionHistory {
+    /// The session.
+    pub session_id: SessionId,
+    /// Maximum number of runs to send, the latest ones.
+    pub max_runs: Option<usize>,
+    /// Maximum number of events to send, the latest ones.
+    pub max_events: Option<usize>,
+}
+
+/// The parameters of a client's `run.cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RunCancel {
+    /// The run.
+    pub run_id: RunId,
+    /// The reason.
+    pub reason: Option<String>,
+}
+
+/// The model in a client's `model.set`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ModelChoice {
+    /// The provider, as the client divides the name.
+    pub provider: Option<String>,
+    /// The name; absent to reset the model.
+    pub name: Option<String>,
+}
+
+/// The result of `model.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelList {
+    /// The provider of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The models by name.
+    pub models: KnownItems<String>,
+}
 
 /// Maximum number of runs that are numbered at a time; an older one would begin at 0 again.
 const RUNS_MAX: usize = 64;

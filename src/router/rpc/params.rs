@@ -14,21 +14,6 @@ pub(super) struct UiInitialize {
     pub(super) session_id: Option<SessionId>,
 }
 
-/// The params of `session.history` of the UI protocol.
-#[derive(Deserialize)]
-pub(super) struct UiHistory {
-    pub(super) session_id: SessionId,
-    pub(super) max_runs: Option<usize>,
-    pub(super) max_events: Option<usize>,
-}
-
-/// The params of `run.cancel` of the UI protocol.
-#[derive(Deserialize)]
-pub(super) struct UiCancel {
-    pub(super) run_id: RunId,
-    pub(super) reason: Option<String>,
-}
-
 /// The params of a call that creates a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfaceShow {

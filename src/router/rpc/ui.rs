@@ -1,5 +1,7 @@
 //! The methods of the UI protocol, for a client that speaks only that protocol.
 
+use plexus_protocol::ui_protocol::{RunCancel, SessionHistory, unknown_start_members};
+
 use super::*;
 
 impl Rpc {
@@ -54,12 +56,12 @@ impl Rpc {
             "run.start" => {
                 let mut wants: StartRun = parse(params)?;
                 let session = wants.session_id.take();
-                wants.extra_members = context::unknown_members(params);
+                wants.extra_members = params.and_then(|params| unknown_start_members(params.get()));
                 ui.start(id.to_owned(), session, Self::content(wants)?)?;
                 return Ok(None);
             }
             "session.history" => {
-                let UiHistory { session_id, max_runs, max_events } = parse(params)?;
+                let SessionHistory { session_id, max_runs, max_events } = parse(params)?;
                 ui.history(id.to_owned(), session_id, max_runs, max_events)?;
                 return Ok(None);
             }
@@ -71,7 +73,7 @@ impl Rpc {
                 now(ui.list(limit))
             }
             "run.cancel" => {
-                let UiCancel { run_id, reason } = parse(params)?;
+                let RunCancel { run_id, reason } = parse(params)?;
                 self.ui_cancel(run_id, reason)?
             }
             "model.list" if ui.session().is_none() => now(result(&json!({ "provider": "plexus", "models": [] }))),

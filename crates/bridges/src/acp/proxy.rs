@@ -796,8 +796,12 @@ fn failure(id: &str, code: i64, message: &str, name: &str) -> String {
 
 /// The message of a JSON-RPC error.
 fn error_message(error: &RawValue) -> String {
-    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-    error["message"].as_str().unwrap_or("it gave no reason").to_owned()
+    #[derive(Default, Deserialize)]
+    struct ErrorText {
+        message: Option<String>,
+    }
+    let ErrorText { message } = serde_json::from_str(error.get()).unwrap_or_default();
+    message.unwrap_or_else(|| "it gave no reason".to_owned())
 }
 
 /// The id of a request that is too long to be parsed, if it precedes `params`.

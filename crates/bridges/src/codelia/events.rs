@@ -14,11 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use plexus_protocol::Request;
 use plexus_protocol::transcript::{
-    Content, EntryBody, LatestKind, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
+    Content, EntryBody, LatestKind, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent, context_left_percent,
+    current_mode,
 };
+use plexus_protocol::{ErrorBody, Request, RunBody, RunStatus, RuntimeStatusBody};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use plexus_protocol::Timestamp;
@@ -187,8 +189,8 @@ impl EventTranslator {
     pub(super) fn lose_run(&mut self, out: &mut Vec<UiMessage>) {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
-            let body = json!({ "status": "error", "message": "how this run ended is unknown" });
-            self.ended(&run, &body, None, out);
+            let message = Some("how this run ended is unknown".to_owned());
+            self.ended(&run, (RunStatus::Error, message), None, out);
         }
     }
 
@@ -204,8 +206,12 @@ impl EventTranslator {
 
     /// The current run and its status, as last sent.
     pub(super) fn current_run(&self) -> Option<(&str, &'static str)> {
-        let status = if self.awaiting { "awaiting_ui" } else { "running" };
+        let status = self.unfinished_status().as_str();
         self.run.as_deref().map(|run| (run, status))
+    }
+
+    const fn unfinished_status(&self) -> RunStatus {
+        if self.awaiting { RunStatus::AwaitingUi } else { RunStatus::Running }
     }
 
     /// Adds a notice of the gateway.
@@ -277,22 +283,22 @@ impl EventTranslator {
                 }
             }
             EntryBody::Latest(LatestKind::Mode, body) => {
-                if let Some(mode) = body["currentModeId"].as_str().filter(|_| !past) {
+                if let Some(mode) = current_mode(&body).filter(|_| !past) {
                     self.notice(&format!("mode: {mode}"), &mut out);
                 }
             }
-            EntryBody::RunStarted(body) => {
-                self.begin_text(run);
-                let by = body["by"]["name"].as_str();
-                if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
-                    self.notice(&format!("{by} prompts:"), &mut out);
-                }
-                out.push(status(run, "running", None));
+            EntryBody::RunStarted(body) => self.run_started(run, read(body), past, &mut out),
+            EntryBody::RunStatus(body) => {
+                let status = read(body).map_or(RunStatus::Unknown, |body: RunBody| body.status);
+                self.status(run, status, past, &mut out);
             }
-            EntryBody::RunStatus(body) => self.status(run, &body, past, &mut out),
-            EntryBody::RunEnded(body) => self.ended(run, &body, native.map(|native| native.params), &mut out),
+            EntryBody::RunEnded(body) => {
+                let body = read::<RunBody>(body);
+                let end = body.map_or((RunStatus::Unknown, None), |body| (body.status, body.message));
+                self.ended(run, end, native.map(|native| native.params), &mut out);
+            }
             EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
-                if let Ok(request) = serde_json::from_value::<Request>(body) {
+                if let Some(request) = read::<Request>(body) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
                     out.push(UiMessage::RequestOpened(Box::new(request)));
                 }
@@ -304,10 +310,13 @@ impl EventTranslator {
                 out.push(UiMessage::RequestResolved(Outcome::read(&body)));
             }
             EntryBody::Note(NoteKind::Error, body) => {
-                let text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
+                let message = read::<ErrorBody>(body).map(|error| error.message);
+                let text = message.as_deref().unwrap_or("something went wrong");
                 self.notice(&format!("error: {text}"), &mut out);
             }
-            EntryBody::Note(NoteKind::Runtime, body) => self.runtime_status(&body, &mut out),
+            EntryBody::Note(NoteKind::Runtime, body) => {
+                self.runtime_status(read(body), &mut out);
+            }
             EntryBody::Surface { id, body } => {
                 self.pass_on(envelope, past, &mut out);
                 self.surface(run, id, body, &mut out);
@@ -328,10 +337,18 @@ impl EventTranslator {
         out
     }
 
-    fn runtime_status(&mut self, body: &Value, out: &mut Vec<UiMessage>) {
-        let status = body["status"].as_str().unwrap_or_default();
-        let why = body["message"].as_str().or(body["reason"].as_str());
-        match why {
+    fn run_started(&mut self, run: &str, body: Option<RunBody>, past: bool, out: &mut Vec<UiMessage>) {
+        self.begin_text(run);
+        let by = body.and_then(|body| body.by);
+        if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
+            self.notice(&format!("{} prompts:", by.name), out);
+        }
+        out.push(status(run, RunStatus::Running.as_str(), None));
+    }
+
+    fn runtime_status(&mut self, body: Option<RuntimeStatusBody>, out: &mut Vec<UiMessage>) {
+        let Some(RuntimeStatusBody { status, message, exit, .. }) = body else { return };
+        match message.or_else(|| exit?.reason) {
             Some(why) => self.notice(&format!("the agent: {status}: {why}"), out),
             None if status != "attached" => self.notice(&format!("the agent: {status}"), out),
             None => {}
@@ -413,7 +430,9 @@ impl EventTranslator {
             }
             "run.status" if native.is_status_with_more() => {
                 // The last status of a run is sent with its end.
-                let goes_on = native.text("status").is_some_and(|word| word == "running" || word == "awaiting_ui");
+                let goes_on = native.text("status").is_some_and(|word| {
+                    [RunStatus::Running, RunStatus::AwaitingUi].iter().any(|status| status.as_str() == word)
+                });
                 if !goes_on {
                     return Some(Some(native));
                 }
@@ -518,7 +537,7 @@ impl EventTranslator {
     }
 
     fn surface(&mut self, run: &str, name: String, body: Value, out: &mut Vec<UiMessage>) {
-        let Ok(change) = serde_json::from_value::<Change>(body) else { return };
+        let Some(change) = read::<Change>(body) else { return };
         match self.surfaces.follower.apply(&change) {
             Followed::Changed if change.base.is_none() => self.show_surface(run, &name, out),
             Followed::Changed => drop(self.surfaces.changed.insert(name)),
@@ -539,43 +558,54 @@ impl EventTranslator {
         event(run, &shown, out);
     }
 
-    fn status(&mut self, run: &str, body: &Value, past: bool, out: &mut Vec<UiMessage>) {
-        match body["status"].as_str() {
-            Some("queued") => {
+    fn status(&mut self, run: &str, reported: RunStatus, past: bool, out: &mut Vec<UiMessage>) {
+        match reported {
+            RunStatus::Queued => {
                 if self.is_own(run) && !past {
                     self.notice("queued: it starts when the previous run has ended", out);
                 }
                 return;
             }
-            Some("awaiting_ui") => self.awaiting = true,
-            _ => self.awaiting = false,
+            RunStatus::AwaitingUi => self.awaiting = true,
+            RunStatus::Running
+            | RunStatus::Completed
+            | RunStatus::Error
+            | RunStatus::Cancelled
+            | RunStatus::Unknown => self.awaiting = false,
         }
         if self.run.as_deref() != Some(run) {
             let awaiting = self.awaiting;
             self.begin_text(run);
             self.awaiting = awaiting;
         }
-        let now = if self.awaiting { "awaiting_ui" } else { "running" };
-        out.push(status(run, now, None));
+        out.push(status(run, self.unfinished_status().as_str(), None));
     }
 
-    fn ended(&mut self, run: &str, body: &Value, own: Option<Members>, out: &mut Vec<UiMessage>) {
+    fn ended(
+        &mut self,
+        run: &str,
+        (end, message): (RunStatus, Option<String>),
+        own: Option<Members>,
+        out: &mut Vec<UiMessage>,
+    ) {
         for name in std::mem::take(&mut self.surfaces.changed) {
             self.show_surface(run, &name, out);
         }
         let current = self.run.as_deref() == Some(run);
-        let end = match body["status"].as_str() {
-            Some("cancelled") => "cancelled",
-            Some("error") => "error",
-            _ => "completed",
+        let end = match end {
+            RunStatus::Cancelled | RunStatus::Error => end.as_str(),
+            RunStatus::Queued
+            | RunStatus::Running
+            | RunStatus::AwaitingUi
+            | RunStatus::Completed
+            | RunStatus::Unknown => RunStatus::Completed.as_str(),
         };
         // A cancelled or failed run has no `final`; neither has one that never started.
-        if end == "completed" && current && !self.finished {
+        if end == RunStatus::Completed.as_str() && current && !self.finished {
             event(run, &json!({ "type": "final", "content": self.last }), out);
         }
-        let message = body["message"].as_str().map(str::to_owned);
         let failed = || "the agent gave no reason".to_owned();
-        let message = if end == "error" { message.or_else(|| Some(failed())) } else { message };
+        let message = if end == RunStatus::Error.as_str() { message.or_else(|| Some(failed())) } else { message };
         let more = own.unwrap_or_default();
         out.push(UiMessage::Status { run: run.into(), status: end, message, more });
         if self.ends.len() >= ENDS_MAX {
@@ -780,11 +810,7 @@ fn text_of(content: &Content) -> String {
     uri.map_or_else(|| format!("[{}]", block["type"].as_str().unwrap_or("content")), str::to_owned)
 }
 
-/// The rest of the context window, in percent.
-fn context_left_percent(body: &Value) -> Option<u64> {
-    if let Some(percent) = body["contextLeftPercent"].as_f64() {
-        return Some(percent.clamp(0.0, 100.0) as u64);
-    }
-    let (used, size) = (body["used"].as_u64()?, body["size"].as_u64().filter(|size| *size > 0)?);
-    Some(100 - (used.min(size) as u128 * 100 / u128::from(size)) as u64)
+/// Reads a body; `None` if only a newer gateway has its form.
+fn read<T: DeserializeOwned>(body: Value) -> Option<T> {
+    serde_json::from_value(body).ok()
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer, Unavailable};
 use plexus_protocol::transcript::{Decided, Outcome};
 use plexus_protocol::{Answer, Choice, Offer, Request, RequestId, RequestType, Risk, ui_protocol};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// Maximum number of pending answers; the end of an older one is shown as another client's decision.
@@ -52,6 +52,43 @@ impl Panel {
             Self::Pick | Self::Options => "ui.pick.request",
         }
     }
+}
+
+/// The reply of the terminal UI to a panel.
+#[derive(Debug)]
+pub(super) enum PanelReply {
+    /// A cancel, which denies every type of question.
+    Cancelled,
+    Given(PanelResult),
+    /// The result has another form.
+    Unreadable,
+}
+
+/// The members of a panel's result that some panel has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PanelResult {
+    ok: Option<bool>,
+    #[serde(deserialize_with = "given")]
+    value: Option<Option<String>>,
+    ids: Option<Vec<String>>,
+    remember: Option<bool>,
+    reason: Option<String>,
+}
+
+impl PanelReply {
+    pub(super) fn read(result: &str) -> Self {
+        match serde_json::from_str(result) {
+            Ok(None) => Self::Cancelled,
+            Ok(Some(result)) => Self::Given(result),
+            Err(_) => Self::Unreadable,
+        }
+    }
+}
+
+/// Tells `null` from an absent member.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// The panel on the screen of the terminal UI.
@@ -250,10 +287,10 @@ impl PanelQueue {
     }
 
     /// Handles the terminal UI's answer to a question.
-    pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
+    pub(super) fn on_answer(&mut self, id: &str, reply: PanelReply, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
-                match answer(&request, panel, self.limit, result) {
+                match answer(&request, panel, self.limit, reply) {
                     Ok(answer) => {
                         actions.push(match answer {
                             Some(answer) => PanelAction::Answer(request.request_id.clone(), Box::new(answer)),
@@ -454,7 +491,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
 ///
 /// # Errors
 /// The reason why the result is not an answer.
-fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) -> Result<Option<Answer>, String> {
+fn answer(request: &Request, panel: Panel, limit: Option<Risk>, reply: PanelReply) -> Result<Option<Answer>, String> {
     let mut answer = Answer::default();
     if !request.digest.is_empty() {
         answer.digest = Some(request.digest.clone());
@@ -463,24 +500,21 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
         Some(offer) => Ok(Some(offer.id.clone())),
         None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
-    let text = |name: &str| result[name].as_str().map(str::to_owned);
-    let no_answer = |form: &str| Err(format!("your answer was not accepted: the result must be {form}"));
-    // A cancellation denies every type of question.
-    match panel {
-        _ if result.is_null() => {}
-        Panel::Confirm | Panel::TooRisky if !result["ok"].is_boolean() => return no_answer("{\"ok\": true or false}"),
-        Panel::Prompt if result.get("value").is_none_or(|value| !value.is_string() && !value.is_null()) => {
-            return no_answer("{\"value\": text or null}");
+    let (form, fits): (_, fn(&PanelResult) -> bool) = match panel {
+        Panel::Confirm | Panel::TooRisky => ("{\"ok\": true or false}", |result| result.ok.is_some()),
+        Panel::Prompt => ("{\"value\": text or null}", |result| result.value.is_some()),
+        Panel::Pick | Panel::Options => ("{\"ids\": [..]}", |result| result.ids.is_some()),
+    };
+    let result = match reply {
+        PanelReply::Cancelled => PanelResult::default(),
+        PanelReply::Given(result) if fits(&result) => result,
+        PanelReply::Given(_) | PanelReply::Unreadable => {
+            return Err(format!("your answer was not accepted: the result must be {form}"));
         }
-        Panel::Pick | Panel::Options
-            if !result["ids"].as_array().is_some_and(|ids| ids.iter().all(Value::is_string)) =>
-        {
-            return no_answer("{\"ids\": [..]}");
-        }
-        Panel::Confirm | Panel::TooRisky | Panel::Prompt | Panel::Pick | Panel::Options => {}
-    }
+    };
+    let yes = result.ok == Some(true);
     match panel {
-        Panel::TooRisky if result["ok"] == true => return Ok(None),
+        Panel::TooRisky if yes => return Ok(None),
         Panel::TooRisky => {
             match request.kind {
                 RequestType::Prompt => answer.value = Some(None),
@@ -489,10 +523,10 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
                     answer.option_id = decline()?;
                 }
             }
-            answer.reason = text("reason").filter(|_| request.allow_reason);
+            answer.reason = result.reason.filter(|_| request.allow_reason);
         }
         Panel::Confirm => {
-            let (yes, remember) = (result["ok"] == true, result["remember"] == true);
+            let remember = result.remember == Some(true);
             if yes {
                 // "Remember" has an effect only where it was offered.
                 let offer =
@@ -504,13 +538,13 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
             } else {
                 answer.option_id = decline()?;
             }
-            answer.reason = text("reason").filter(|_| request.allow_reason && !yes);
+            answer.reason = result.reason.filter(|_| request.allow_reason && !yes);
         }
-        Panel::Prompt => answer.value = Some(text("value")),
-        Panel::Pick => answer.ids = Some(Deserialize::deserialize(&result["ids"]).unwrap_or_default()),
+        Panel::Prompt => answer.value = Some(result.value.flatten()),
+        Panel::Pick => answer.ids = Some(result.ids.unwrap_or_default()),
         Panel::Options => {
-            answer.option_id = match result["ids"].get(0).and_then(Value::as_str) {
-                Some(id) => Some(id.to_owned()),
+            answer.option_id = match result.ids.and_then(|ids| ids.into_iter().next()) {
+                Some(id) => Some(id),
                 None => decline()?,
             };
         }

@@ -6,16 +6,24 @@ use calls::PendingRunStart;
 pub(super) use calls::{CallPurpose, NoReply, RpcError};
 use std::collections::VecDeque;
 
+use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::rpc::{CancelParams, ListSessions, OfSession, SessionNew, StartRun};
 use plexus_protocol::api::stream::StreamHello;
-use plexus_protocol::ui_protocol::{self, Members, START_MEMBERS};
-use plexus_protocol::{Answer, Capabilities, Capability, Request, RequestId, RunStatus, server_capabilities};
+use plexus_protocol::ui_protocol::{
+    self, Members, ModelChoice, ModelList, RunCancel, SessionHistory, unknown_start_members,
+};
+use plexus_protocol::{
+    Answer, Capabilities, Capability, Request, RequestId, RunId, RunStatus, RuntimeId, SessionId, SessionInfo,
+    server_capabilities,
+};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, Number, UiMessage, private_event};
-use super::panels::{PanelAction, PanelQueue, Panels};
+use super::panels::{PanelAction, PanelQueue, PanelReply};
 use plexus_client::{ClientEvent, Error};
 
 /// The supported version of the UI protocol.
@@ -46,18 +54,19 @@ pub(super) enum BridgeAction {
     /// Writes a line to the terminal UI, without its line feed.
     Send(String),
     /// Follows this session instead of the previous one, from its latest runs and events on.
-    Follow { session: String, runs: usize, events: usize },
+    Follow { session: SessionId, runs: usize, events: usize },
     /// Writes a line to the log.
     Log(String),
     /// Calls the gateway and returns the outcome with `purpose`. With `retry`, the call may be sent twice.
     Call { purpose: Box<CallPurpose>, method: String, params: Value, retry: bool },
 }
 
-/// The followed session.
-struct Session {
-    id: String,
-    dialect: String,
-    runtime: String,
+/// The followed session. The dialect and the runtime are known once the gateway has described it.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) dialect: String,
+    pub(super) runtime: Option<RuntimeId>,
 }
 
 /// The history while it is being replayed.
@@ -73,10 +82,9 @@ struct HistoryReplay {
 
 /// The arguments of the bridge, resolved.
 pub(super) struct BridgeTarget {
-    /// Session, runtime and dialect.
-    pub(super) session: Option<(String, String, String)>,
+    pub(super) session: Option<Session>,
     /// The runtime of new sessions.
-    pub(super) runtime: Option<String>,
+    pub(super) runtime: Option<RuntimeId>,
     /// The capabilities of the runtime that will be used, as far as known; the bridge offers these.
     pub(super) capabilities: Option<Capabilities>,
     pub(super) cwd: String,
@@ -112,12 +120,51 @@ struct FromUi<'a> {
     id: Option<Value>,
     #[serde(default)]
     method: Option<String>,
-    #[serde(default)]
-    params: Option<Value>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
     #[serde(default, borrow)]
     result: Option<&'a RawValue>,
     #[serde(default)]
-    error: Option<Value>,
+    error: Option<UiError>,
+}
+
+/// An error of the terminal UI.
+#[derive(Deserialize)]
+struct UiError {
+    #[serde(default)]
+    code: Option<i64>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// The parameters of the terminal UI's `initialize`.
+#[derive(Default, Deserialize)]
+struct UiInitialize {
+    #[serde(default)]
+    ui_capabilities: Option<Box<RawValue>>,
+}
+
+/// The parameters of the terminal UI's `session.list`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UiSessionList {
+    limit: Option<usize>,
+    scope: Option<String>,
+}
+
+/// A member of the terminal UI's `run.start` that the gateway does not have.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Compaction {
+    force_compaction: bool,
+}
+
+/// The result of `session.history` in the UI protocol.
+#[derive(Serialize)]
+struct HistoryEnd {
+    runs: usize,
+    events_sent: usize,
+    truncated: bool,
 }
 
 /// The params of `ui.request.answer`.
@@ -167,18 +214,14 @@ impl BridgeState {
             let mut actions = Vec::new();
             match (error, result) {
                 (None, Some(result)) => {
-                    self.panel_queue.on_answer(
-                        &id,
-                        &serde_json::from_str(result.get()).unwrap_or_default(),
-                        &mut actions,
-                    );
+                    self.panel_queue.on_answer(&id, PanelReply::read(result.get()), &mut actions);
                 }
                 // The error denies every type of question.
-                (Some(error), _) if error["code"] == USER_CANCELLED => {
-                    self.panel_queue.on_answer(&id, &Value::Null, &mut actions)
+                (Some(UiError { code: Some(USER_CANCELLED), .. }), _) => {
+                    self.panel_queue.on_answer(&id, PanelReply::Cancelled, &mut actions)
                 }
                 (Some(error), _) => {
-                    let why = error["message"].as_str().unwrap_or("it answered with an error");
+                    let why = error.message.as_deref().unwrap_or("it answered with an error");
                     self.panel_queue.not_shown(&id, why, &mut actions);
                 }
                 (None, None) => {}
@@ -192,116 +235,70 @@ impl BridgeState {
             }
             return;
         }
-        let params = params.filter(Value::is_object).unwrap_or_else(|| json!({}));
         match id {
             Some(id) => self.request(id, &method, params, out),
             // The only notification is used only by a runtime of this protocol.
             None if method == "ui.context.update" => {
                 if let Some(session) = self.session.as_ref().filter(|session| session.dialect == OWN_DIALECT) {
-                    let params = in_session(params, &session.id);
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(CallPurpose::Pass { id: Value::Null }),
-                        method,
-                        params,
-                        retry: false,
-                    });
+                    let purpose = CallPurpose::Pass { id: Value::Null };
+                    out.push(call(purpose, &method, &in_session(params, &session.id), false));
                 }
             }
             None => {}
         }
     }
 
-    fn request(&mut self, id: Value, method: &str, params: Value, out: &mut Vec<BridgeAction>) {
+    fn request(&mut self, id: Value, method: &str, params: Option<&RawValue>, out: &mut Vec<BridgeAction>) {
         match method {
-            "initialize" => self.hello(&id, &params, out),
-            "run.start" => self.start(id, params, out),
-            "run.cancel" => match (&self.session, params["run_id"].as_str()) {
+            "initialize" => self.hello(&id, params, out),
+            "run.start" => self.on_run_start(id, params, out),
+            "run.cancel" => match (&self.session, read_params::<RunCancel>(params)) {
                 (_, None) => out.push(refuse(&id, INVALID_PARAMS, "run.cancel needs {\"run_id\": ..}")),
-                (Some(session), Some(run)) => {
-                    let reason = &params["reason"];
-                    let params = json!({ "session_id": session.id, "run_id": run, "reason": reason });
-                    let purpose = CallPurpose::Cancel { id, run: run.to_owned() };
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(purpose),
-                        method: method.into(),
-                        params,
-                        retry: true,
-                    });
+                (Some(session), Some(RunCancel { run_id, reason })) => {
+                    let params =
+                        CancelParams { run_id: Some(run_id.clone()), session_id: Some(session.id.clone()), reason };
+                    out.push(call(CallPurpose::Cancel { id, run: run_id }, method, &params, true));
                 }
                 (None, Some(_)) => out.push(refuse(&id, RUN_NOT_FOUND, "run not found: no session is open")),
             },
             "session.list" => {
-                let limit =
-                    params["limit"].as_u64().map_or(LIST_MAX, |limit| usize::try_from(limit).unwrap_or(LIST_MAX));
-                let this_folder = params["scope"] == "current_workspace";
-                let purpose = CallPurpose::List { id, limit, this_folder };
-                out.push(BridgeAction::Call {
-                    purpose: Box::new(purpose),
-                    method: method.into(),
-                    params: json!({}),
-                    retry: true,
-                });
+                let UiSessionList { limit, scope } = parse(params);
+                let this_folder = scope.as_deref() == Some("current_workspace");
+                let purpose = CallPurpose::List { id, limit: limit.unwrap_or(LIST_MAX), this_folder };
+                out.push(call(purpose, method, &ListSessions::default(), true));
             }
             "session.history" => {
-                let Some(session) = params["session_id"].as_str() else {
+                let Some(SessionHistory { session_id, max_runs, max_events }) = read_params(params) else {
                     return out.push(refuse(&id, INVALID_PARAMS, "session.history needs {\"session_id\": ..}"));
                 };
-                let number_or = |name: &str, other| {
-                    params[name].as_u64().map_or(other, |number_or| usize::try_from(number_or).unwrap_or(other))
-                };
-                let (event_limit, runs) = (number_or("max_events", PAST_MAX), number_or("max_runs", RUNS_MAX));
-                self.follow(session.to_owned(), Some(id), event_limit, runs, out);
+                let (event_limit, runs) = (max_events.unwrap_or(PAST_MAX), max_runs.unwrap_or(RUNS_MAX));
+                self.follow(session_id, Some(id), event_limit, runs, out);
             }
             "model.list" => match &self.session {
                 Some(session) => {
-                    let params = in_session(params, &session.id);
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(CallPurpose::Models { id }),
-                        method: method.into(),
-                        params,
-                        retry: true,
-                    });
+                    out.push(call(CallPurpose::Models { id }, method, &in_session(params, &session.id), true))
                 }
-                None => out.push(reply(&id, &no_models(self.target.runtime.as_deref()))),
+                None => out.push(reply(&id, &no_models(self.target.runtime.as_ref()))),
             },
             "model.set" => match &self.session {
                 Some(session) if session.dialect == OWN_DIALECT => {
-                    let params = in_session(params, &session.id);
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(CallPurpose::Pass { id }),
-                        method: method.into(),
-                        params,
-                        retry: false,
-                    });
+                    out.push(call(CallPurpose::Pass { id }, method, &in_session(params, &session.id), false));
                 }
-                Some(session) => {
-                    if params["name"].as_str().is_none() {
-                        return out.push(refuse(
-                            &id,
-                            INVALID_PARAMS,
-                            "this agent's model cannot be reset: name a model",
-                        ));
+                Some(session) => match parse(params) {
+                    choice @ ModelChoice { name: Some(_), .. } => {
+                        let params = OfSession { session_id: Some(session.id.clone()) };
+                        out.push(call(CallPurpose::FindModel { id, choice }, "model.list", &params, true));
                     }
-                    let listing = json!({ "session_id": session.id });
-                    let purpose = CallPurpose::FindModel { id, params };
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(purpose),
-                        method: "model.list".into(),
-                        params: listing,
-                        retry: true,
-                    });
-                }
+                    ModelChoice { name: None, .. } => {
+                        let message = "this agent's model cannot be reset: name a model";
+                        out.push(refuse(&id, INVALID_PARAMS, message));
+                    }
+                },
                 None => out.push(refuse(&id, INVALID_PARAMS, "no session is open: the first prompt opens one")),
             },
             _ => match &self.session {
                 Some(session) => {
-                    let params = in_session(params, &session.id);
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(CallPurpose::Pass { id }),
-                        method: method.into(),
-                        params,
-                        retry: false,
-                    });
+                    out.push(call(CallPurpose::Pass { id }, method, &in_session(params, &session.id), false));
                 }
                 None => {
                     let message = format!("{method}: no session is open yet, so there is no agent to ask");
@@ -311,11 +308,11 @@ impl BridgeState {
         }
     }
 
-    fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<BridgeAction>) {
+    fn hello(&mut self, id: &Value, params: Option<&RawValue>, out: &mut Vec<BridgeAction>) {
         self.initialized = true;
-        let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
-        self.panel_queue.set_panels(panels);
-        self.extras = Extras::deserialize(&params["ui_capabilities"]).unwrap_or_default();
+        let UiInitialize { ui_capabilities } = parse(params);
+        self.panel_queue.set_panels(parse(ui_capabilities.as_deref()));
+        self.extras = parse(ui_capabilities.as_deref());
         self.translator.extras(self.extras);
         // The agent's capabilities, as far as known; a method that a session lacks is then refused with a message.
         let mut can = server_capabilities([self.target.capabilities.as_ref()], Capability::ALL);
@@ -330,92 +327,76 @@ impl BridgeState {
         if let Some(notice) = self.target.notice.take() {
             self.notice(&notice, out);
         }
-        if let Some((session, runtime, dialect)) = self.target.session.clone().filter(|_| self.session.is_none()) {
-            self.follow(session.clone(), None, PAST_MAX, usize::MAX, out);
-            self.session = Some(Session { id: session, runtime, dialect });
+        if let Some(session) = self.target.session.clone().filter(|_| self.session.is_none()) {
+            self.follow(session.id.clone(), None, PAST_MAX, usize::MAX, out);
+            self.session = Some(session);
         }
     }
 
-    fn start(&mut self, id: Value, params: Value, out: &mut Vec<BridgeAction>) {
-        if params["force_compaction"] == true {
+    fn on_run_start(&mut self, id: Value, params: Option<&RawValue>, out: &mut Vec<BridgeAction>) {
+        if parse::<Compaction>(params).force_compaction {
             let message = "the gateway cannot start a compaction: use the agent's own command";
             return out.push(refuse(&id, METHOD_NOT_FOUND, message));
         }
-        let requested = params["session_id"].as_str().map(str::to_owned);
-        let start = PendingRunStart { id, params };
-        if let Some(id) = requested.filter(|id| self.session.as_ref().is_none_or(|session| session.id != *id)) {
-            self.follow(id, None, PAST_MAX, RUNS_MAX, out);
+        let params = params.map_or("{}", RawValue::get);
+        match serde_json::from_str::<StartRun>(params) {
+            Ok(StartRun { session_id, input, ui_context, meta, .. }) => {
+                let extra_members = unknown_start_members(params);
+                let start = StartRun { session_id, input, ui_context, meta, extra_members, ..StartRun::default() };
+                self.start(PendingRunStart { id, start: Box::new(start) }, out);
+            }
+            Err(error) => out.push(refuse(&id, INVALID_PARAMS, &format!("run.start: {error}"))),
         }
+    }
+
+    fn start(&mut self, PendingRunStart { id, mut start }: PendingRunStart, out: &mut Vec<BridgeAction>) {
+        let is_other = |id: &SessionId| self.session.as_ref().is_none_or(|session| session.id != *id);
+        if let Some(session) = start.session_id.take().filter(is_other) {
+            self.follow(session, None, PAST_MAX, RUNS_MAX, out);
+        }
+        let pending = PendingRunStart { id, start };
         match &self.session {
-            Some(_) if self.past.is_some() => self.delayed_starts.push(start),
+            Some(_) if self.past.is_some() => self.delayed_starts.push(pending),
             Some(session) => {
                 self.starting += 1;
                 self.started += 1;
+                let PendingRunStart { id, mut start } = pending;
+                start.session_id = Some(session.id.clone());
                 // With this key, a prompt is run once, however often it is sent.
-                let key = format!("codelia-{}-{}", self.target.key, self.started);
-                let mut params =
-                    json!({ "session_id": session.id, "input": start.params["input"], "idempotency_key": key });
-                for name in ["ui_context", "meta"] {
-                    if !start.params[name].is_null() {
-                        params[name] = start.params[name].clone();
-                    }
-                }
-                let all = start.params.as_object().into_iter().flatten();
-                let unknown: Map<String, Value> = all
-                    .filter(|(name, _)| !START_MEMBERS.contains(&name.as_str()))
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect();
-                if !unknown.is_empty() {
-                    params["extra_members"] = unknown.into();
-                }
-                let purpose = CallPurpose::Start { id: start.id };
-                out.push(BridgeAction::Call {
-                    purpose: Box::new(purpose),
-                    method: "run.start".into(),
-                    params,
-                    retry: true,
-                });
+                start.idempotency_key = Some(format!("codelia-{}-{}", self.target.key, self.started));
+                out.push(call(CallPurpose::Start { id }, "run.start", &start, true));
             }
             None if self.opening => {
-                out.push(refuse(&start.id, -32001, "a session is being opened: try again in a moment"))
+                out.push(refuse(&pending.id, -32001, "a session is being opened: try again in a moment"))
             }
             None => {
                 self.opening = true;
                 match self.target.runtime.clone() {
-                    Some(runtime) => self.open(start, &runtime, out),
+                    Some(runtime) => self.open(pending, runtime, out),
                     None => {
-                        let purpose = CallPurpose::Runtimes { start };
-                        out.push(BridgeAction::Call {
-                            purpose: Box::new(purpose),
-                            method: "runtime.list".into(),
-                            params: json!({}),
-                            retry: true,
-                        });
+                        let purpose = CallPurpose::Runtimes { start: pending };
+                        out.push(call(purpose, "runtime.list", &json!({}), true));
                     }
                 }
             }
         }
     }
 
-    fn open(&mut self, start: PendingRunStart, runtime: &str, out: &mut Vec<BridgeAction>) {
-        let params = json!({ "runtime_id": runtime, "cwd": self.target.cwd });
-        out.push(BridgeAction::Call {
-            purpose: Box::new(CallPurpose::Open { start, runtime: runtime.to_owned() }),
-            method: "session.new".into(),
-            params,
-            retry: false,
-        });
+    fn open(&mut self, start: PendingRunStart, runtime: RuntimeId, out: &mut Vec<BridgeAction>) {
+        let cwd = Some(self.target.cwd.clone());
+        let params = SessionNew { runtime_id: runtime.clone(), cwd, title: None, native_id: None };
+        out.push(call(CallPurpose::Open { start, runtime }, "session.new", &params, false));
     }
 
     /// Continues with a prompt in this session, once its history is replayed.
-    fn join(&mut self, start: PendingRunStart, session: String, out: &mut Vec<BridgeAction>) {
+    fn join(&mut self, start: PendingRunStart, session: SessionId, out: &mut Vec<BridgeAction>) {
         self.follow(session, None, PAST_MAX, RUNS_MAX, out);
         self.delayed_starts.push(start);
     }
 
     fn follow(
         &mut self,
-        id: String,
+        id: SessionId,
         history: Option<Value>,
         event_limit: usize,
         runs: usize,
@@ -434,7 +415,7 @@ impl BridgeState {
             runs,
             truncated: false,
         });
-        self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: String::new() });
+        self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: None });
         out.push(BridgeAction::Follow { session: id, runs, events: event_limit });
     }
 
@@ -446,9 +427,9 @@ impl BridgeState {
             ClientEvent::Hello(hello) => {
                 self.panel_queue.set_limit(hello.you.approve_up_to);
                 if let Some(session) = &mut self.session {
-                    let listed = hello.sessions.iter().find(|info| info.session_id.as_str() == session.id);
+                    let listed = hello.sessions.iter().find(|info| info.session_id == session.id);
                     if let Some(info) = listed {
-                        (session.dialect, session.runtime) = (info.dialect.clone(), info.runtime_id.to_string());
+                        (session.dialect, session.runtime) = (info.dialect.clone(), Some(info.runtime_id.clone()));
                         self.panel_queue.set_own_dialect(session.dialect == OWN_DIALECT);
                     }
                 }
@@ -476,7 +457,7 @@ impl BridgeState {
                 }
             }
             ClientEvent::SessionGone(id) => {
-                if self.session.as_ref().is_some_and(|session| session.id == id.as_str()) {
+                if self.session.as_ref().is_some_and(|session| session.id == id) {
                     self.notice("the session was deleted", out);
                 }
             }
@@ -520,7 +501,7 @@ impl BridgeState {
         } else {
             self.notice(&format!("error: {why}"), out);
             if let (Some(run), Some(_)) = (self.translator.current_run().map(|(run, _)| run.to_owned()), session) {
-                out.push(status(&run, "error", Some("the session is gone")));
+                out.push(status(&run, RunStatus::Error.as_str(), Some("the session is gone")));
             }
         }
         for start in std::mem::take(&mut self.delayed_starts) {
@@ -549,7 +530,7 @@ impl BridgeState {
         }
         self.history_done(out);
         if let Some(id) = &past.id {
-            out.push(reply(id, &json!({ "runs": runs, "events_sent": events, "truncated": truncated })));
+            out.push(reply(id, &HistoryEnd { runs, events_sent: events, truncated }));
         }
         if let Some((run, word)) = run {
             out.push(status(&run, word, None));
@@ -558,9 +539,7 @@ impl BridgeState {
         self.panel_queue.next(&mut actions);
         self.perform_panel_actions(actions, out);
         for start in std::mem::take(&mut self.delayed_starts) {
-            let mut params = start.params;
-            params["session_id"] = Value::Null;
-            self.start(start.id, params, out);
+            self.start(start, out);
         }
     }
 
@@ -600,14 +579,9 @@ impl BridgeState {
                 PanelAction::Answer(request, answer) => {
                     // After a lost connection the answer is sent again with the same key.
                     let key = format!("codelia-{}-{request}", self.target.key);
-                    let params = json!(AnswerParams { request_id: &request, idempotency_key: key, answer: &answer });
-                    let purpose = CallPurpose::Answer { request: request.to_string() };
-                    out.push(BridgeAction::Call {
-                        purpose: Box::new(purpose),
-                        method: "ui.request.answer".into(),
-                        params,
-                        retry: true,
-                    });
+                    let params = AnswerParams { request_id: &request, idempotency_key: key, answer: &answer };
+                    let purpose = CallPurpose::Answer { request: request.clone() };
+                    out.push(call(purpose, "ui.request.answer", &params, true));
                 }
                 PanelAction::Notice(text) => self.notice(&text, out),
                 PanelAction::Show(text) => {
@@ -711,13 +685,33 @@ impl HistoryReplay {
     }
 }
 
-fn no_models(provider: Option<&str>) -> Value {
-    json!({ "provider": provider.filter(|name| !name.is_empty()).unwrap_or("plexus"), "models": [] })
+/// A call of the gateway; `retry`: it may be sent twice.
+fn call(purpose: CallPurpose, method: &str, params: &impl Serialize, retry: bool) -> BridgeAction {
+    // Plain JSON, which always can be written.
+    let params = serde_json::to_value(params).unwrap_or_default();
+    BridgeAction::Call { purpose: Box::new(purpose), method: method.to_owned(), params, retry }
 }
 
-fn in_session(mut params: Value, session: &str) -> Value {
-    params["session_id"] = session.into();
-    params
+/// Reads a message of the terminal UI; what it does not have, or has in another form, is the default.
+fn parse<T: DeserializeOwned + Default>(json: Option<&RawValue>) -> T {
+    read_params(json).unwrap_or_default()
+}
+
+/// Reads the parameters of the terminal UI; `None` if they do not fit.
+fn read_params<T: DeserializeOwned>(json: Option<&RawValue>) -> Option<T> {
+    serde_json::from_str(json?.get()).ok()
+}
+
+fn no_models(provider: Option<&RuntimeId>) -> ModelList {
+    let provider = provider.map_or("plexus", RuntimeId::as_str).to_owned();
+    ModelList { provider: Some(provider), models: KnownItems::default() }
+}
+
+/// The parameters with the followed session in place of the terminal UI's.
+fn in_session(params: Option<&RawValue>, session: &SessionId) -> Members {
+    let mut members = parse::<Members>(params);
+    ui_protocol::set(&mut members, "session_id", session);
+    members
 }
 
 fn notification(method: &str, params: &Members) -> BridgeAction {
@@ -734,7 +728,7 @@ fn status(run: &str, word: &str, message: Option<&str>) -> BridgeAction {
     BridgeAction::Send(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
 }
 
-fn reply(id: &Value, result: &Value) -> BridgeAction {
+fn reply(id: &Value, result: &impl Serialize) -> BridgeAction {
     BridgeAction::Send(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
 }
 

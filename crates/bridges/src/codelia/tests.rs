@@ -1,15 +1,31 @@
 //! Tests of the translation in both directions, as tables and as a property. One file, for both use the same rig and events.
 
 use plexus_protocol::api::history::EventEnvelope;
-use plexus_protocol::{Capabilities, Capability, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, Timestamp};
+use plexus_protocol::{
+    Capabilities, Capability, Connect, RequestId, RuntimeId, RuntimeInfo, RuntimeSpec, SessionId, Timestamp,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, UiMessage, unified};
-use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply, RpcError};
+use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply, RpcError, Session};
 use plexus_client::{ClientEvent, ReceivedEvent};
 
+/// An event; the members that the gateway always sends are added to its body.
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> EventEnvelope {
+    let mut event = event.clone();
+    let always = match kind {
+        "run_started" | "run_status" | "run_ended" => json!({ "run_id": run, "status": "running" }),
+        "runtime_status" => json!({ "runtime_id": "a" }),
+        "error" => json!({ "code": "failed" }),
+        "request_resolved" => json!({ "session_id": "s_1", "at": "2026-01-01T00:00:00Z" }),
+        _ => json!({}),
+    };
+    if let (Some(body), Value::Object(always)) = (event.as_object_mut(), always) {
+        for (name, value) in always {
+            body.entry(name).or_insert(value);
+        }
+    }
     let mut wire = json!({
         "session_id": "s_1", "run_id": run, "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
         "meta": { "runtime_id": "a", "dialect": dialect },
@@ -118,6 +134,7 @@ impl Rig {
     }
 
     fn on_outcome(&mut self, purpose: CallPurpose, outcome: Result<Value, NoReply>) {
+        let outcome = outcome.map(|result| serde_json::value::to_raw_value(&result).unwrap());
         self.state.on_outcome(purpose, outcome, &mut self.actions);
     }
 
@@ -558,7 +575,11 @@ fn codelia_bridge_offers_the_capabilities_of_the_runtime() {
 #[test]
 fn codelia_bridge_is_silent_before_initialize() {
     let target = BridgeTarget {
-        session: Some(("s_1".into(), "a".into(), "acp".into())),
+        session: Some(Session {
+            id: SessionId::trusted("s_1"),
+            runtime: Some(RuntimeId::trusted("a")),
+            dialect: "acp".into(),
+        }),
         runtime: None,
         capabilities: None,
         cwd: "/here".into(),
@@ -636,7 +657,11 @@ fn codelia_bridge_first_prompt_joins_the_only_session_of_the_runtime() {
     assert_eq!(method, "session.list");
     let list = json!({ "sessions": [session("s_1", "other", "idle", "/here"), session("s_2", "ui", "exited", "/here"), session("s_3", "ui", "idle", "/here")] });
     rig.on_outcome(join, Ok(list));
-    assert!(rig.actions.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
+    assert!(
+        rig.actions
+            .iter()
+            .any(|order| matches!(order, BridgeAction::Follow { session, .. } if session.as_str() == "s_3"))
+    );
     rig.actions.clear();
     rig.feed(ClientEvent::Live);
     let (_, method, params) = rig.calls().remove(0);
@@ -669,13 +694,13 @@ fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     rig.sent();
     let mut receipt = resolved("q3", "answered", true);
     receipt["at"] = "2026-01-01T00:00:00Z".into();
-    rig.on_outcome(CallPurpose::Answer { request: "q3".into() }, refused(-32010, "m", receipt));
+    rig.on_outcome(CallPurpose::Answer { request: RequestId::trusted("q3") }, refused(-32010, "m", receipt));
     assert_eq!(rig.events()[0]["args"], "your answer was not accepted: already allowed by phone");
     assert_eq!(rig.state.shown_id(), None);
     // The answer was refused, but the question is open: it is asked again.
     rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
     rig.answer("q4", json!({ "ok": true }));
-    rig.on_outcome(CallPurpose::Answer { request: "q4".into() }, refused(-32011, "m", Value::Null));
+    rig.on_outcome(CallPurpose::Answer { request: RequestId::trusted("q4") }, refused(-32011, "m", Value::Null));
     assert_eq!(rig.state.shown_id(), Some("q4"));
     // After a reconnect it is not asked again.
     rig.sent();
@@ -720,7 +745,7 @@ fn codelia_bridge_first_prompt_opens_a_session_and_is_not_echoed() {
     let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params, json!({ "runtime_id": "y", "cwd": "/here" }));
     rig.on_outcome(purpose, Ok(session("s_1", "y", "idle", "/here")));
-    assert!(matches!(&rig.actions[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
+    assert!(matches!(&rig.actions[..], [BridgeAction::Follow { session, .. }] if session.as_str() == "s_1"));
     rig.actions.clear();
     rig.feed(ClientEvent::Live);
     let (purpose, method, params) = rig.calls().remove(0);

@@ -11,12 +11,14 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod fold;
+mod latest;
 mod nesting;
 mod outcome;
 mod placer;
 mod tool_call;
 
 pub use fold::{Message, MessageBlock, Part, Transcript, TranscriptItem};
+pub use latest::{context_left_percent, context_use, current_mode, new_title};
 pub use nesting::{ParentCall, name_parent, parent_of};
 pub use outcome::{Decided, Outcome};
 pub use placer::{MessageKey, MessagePlacer, Placed};

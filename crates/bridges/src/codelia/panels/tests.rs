@@ -4,7 +4,7 @@
 use plexus_protocol::{Request, Risk};
 use serde_json::{Value, json};
 
-use super::{PanelAction, PanelQueue};
+use super::{PanelAction, PanelQueue, PanelReply};
 
 const OPTIONS: &[(&str, &str)] =
     &[("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once"), ("v", "reject_always")];
@@ -42,7 +42,7 @@ fn shown(queue: &mut PanelQueue, request: &Request) -> Option<(&'static str, Val
 /// The answer to the gateway that follows from a result of the panel.
 fn answered(queue: &mut PanelQueue, result: Value) -> Option<Value> {
     let mut actions = Vec::new();
-    queue.on_answer("q", &result, &mut actions);
+    queue.on_answer("q", PanelReply::read(&result.to_string()), &mut actions);
     actions.into_iter().find_map(|action| match action {
         PanelAction::Answer(request, answer) => {
             let mut answer = json!(answer);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use plexus_protocol::api::problem::ProblemMembers;
+use plexus_protocol::api::rpc::Cancelled;
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{RunReference, SessionsPage};
-use plexus_protocol::{RuntimeState, SessionInfo, SessionState};
-use serde::de::DeserializeOwned;
+use plexus_protocol::ui_protocol::ModelList;
+use plexus_protocol::{RuntimeState, SessionState, Timestamp};
 
 use super::*;
 
@@ -61,12 +62,12 @@ pub(in crate::codelia) enum CallPurpose {
     },
     Open {
         start: PendingRunStart,
-        runtime: String,
+        runtime: RuntimeId,
     },
     /// Lists the sessions, to find the only one of a runtime; `error` is the reason why it cannot open another.
     Join {
         start: PendingRunStart,
-        runtime: String,
+        runtime: RuntimeId,
         error: RpcError,
     },
     Start {
@@ -74,7 +75,7 @@ pub(in crate::codelia) enum CallPurpose {
     },
     Cancel {
         id: Value,
-        run: String,
+        run: RunId,
     },
     List {
         id: Value,
@@ -82,7 +83,7 @@ pub(in crate::codelia) enum CallPurpose {
         this_folder: bool,
     },
     Answer {
-        request: String,
+        request: RequestId,
     },
     Models {
         id: Value,
@@ -90,7 +91,7 @@ pub(in crate::codelia) enum CallPurpose {
     /// Lists the models, to find the chosen one.
     FindModel {
         id: Value,
-        params: Value,
+        choice: ModelChoice,
     },
     Set {
         id: Value,
@@ -104,7 +105,7 @@ pub(in crate::codelia) enum CallPurpose {
 #[derive(Clone, Debug)]
 pub(in crate::codelia) struct PendingRunStart {
     pub(super) id: Value,
-    pub(super) params: Value,
+    pub(super) start: Box<StartRun>,
 }
 
 impl BridgeState {
@@ -112,37 +113,32 @@ impl BridgeState {
     pub(in crate::codelia) fn on_outcome(
         &mut self,
         purpose: CallPurpose,
-        outcome: Result<Value, NoReply>,
+        outcome: Result<Box<RawValue>, NoReply>,
         out: &mut Vec<BridgeAction>,
     ) {
         let outcome = outcome.map_err(rpc_error);
         match (purpose, outcome) {
             (CallPurpose::Start { id }, outcome) => self.on_started(&id, outcome, out),
-            (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, read(result), out),
+            (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, read(&result), out),
             (CallPurpose::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
-                match read::<SessionInfo>(result) {
-                    Ok(session) => self.join(start, session.session_id.to_string(), out),
+                match read::<SessionInfo>(&result) {
+                    Ok(session) => self.join(start, session.session_id, out),
                     Err(error) => out.push(fail(&start.id, &error)),
                 }
             }
             (CallPurpose::Open { start, runtime }, Err(error)) if error.code == ONE_SESSION => {
-                let (purpose, params) = (CallPurpose::Join { start, runtime, error }, json!({}));
-                out.push(BridgeAction::Call {
-                    purpose: Box::new(purpose),
-                    method: "session.list".into(),
-                    params,
-                    retry: true,
-                });
+                let purpose = CallPurpose::Join { start, runtime, error };
+                out.push(call(purpose, "session.list", &ListSessions::default(), true));
             }
             (CallPurpose::Join { start, runtime, error }, Ok(result)) => {
                 self.opening = false;
                 let is_open = |session: &&Arc<SessionInfo>| {
-                    session.runtime_id.as_str() == runtime && session.state != SessionState::Exited
+                    session.runtime_id == runtime && session.state != SessionState::Exited
                 };
-                let listed = read::<SessionsPage>(result);
+                let listed = read::<SessionsPage>(&result);
                 match listed.as_ref().ok().and_then(|page| page.sessions.iter().find(is_open)) {
-                    Some(session) => self.join(start, session.session_id.to_string(), out),
+                    Some(session) => self.join(start, session.session_id.clone(), out),
                     None => out.push(fail(&start.id, &error)),
                 }
             }
@@ -154,42 +150,42 @@ impl BridgeState {
                 out.push(fail(&start.id, &error));
             }
             (CallPurpose::Cancel { id, .. }, Ok(result)) => {
-                let mut reply_body = json!({ "ok": true });
-                if let Some(status) = result["status"].as_str() {
-                    reply_body["status"] = status.into();
-                }
-                out.push(reply(&id, &reply_body));
+                let status = read::<Cancelled>(&result).ok().map(|cancelled| cancelled.status.as_str());
+                out.push(reply(&id, &CancelResult { ok: true, status }));
             }
             // The run ended before the cancellation arrived: the reply is its final status, if known.
             (CallPurpose::Cancel { id, run }, Err(error)) if error.code == RUN_NOT_FOUND => {
-                match (self.translator.status_at_end(&run), self.translator.current_run()) {
-                    (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
-                    (None, Some((now, _))) if now == run => out.push(reply(&id, &json!({ "ok": false }))),
+                match (self.translator.status_at_end(run.as_str()), self.translator.current_run()) {
+                    (Some(status), _) => out.push(reply(&id, &CancelResult { ok: false, status: Some(status) })),
+                    (None, Some((now, _))) if now == run.as_str() => {
+                        out.push(reply(&id, &CancelResult { ok: false, status: None }));
+                    }
                     (None, _) => out.push(fail(&id, &error)),
                 }
             }
-            (CallPurpose::List { id, limit, this_folder }, Ok(result)) => match read::<SessionsPage>(result) {
+            (CallPurpose::List { id, limit, this_folder }, Ok(result)) => match read::<SessionsPage>(&result) {
                 Ok(page) => out.push(reply(&id, &self.list(&page, limit, this_folder))),
                 Err(error) => out.push(fail(&id, &error)),
             },
-            (CallPurpose::Answer { request }, Ok(_)) => self.panel_queue.taken(&request),
-            (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(&request, &error, out),
+            (CallPurpose::Answer { request }, Ok(_)) => self.panel_queue.taken(request.as_str()),
+            (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(request.as_str(), &error, out),
             // An agent without models cannot list any.
             (CallPurpose::Models { id }, Err(error)) if error.code == METHOD_NOT_FOUND => {
-                out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
+                out.push(reply(&id, &no_models(self.session.as_ref().and_then(|session| session.runtime.as_ref()))));
             }
-            (CallPurpose::Models { id }, Ok(mut result)) => {
-                if self.session.as_ref().is_some_and(|session| session.dialect != "codelia")
-                    && result["source"].is_null()
-                {
-                    result["source"] = "session".into();
+            (CallPurpose::Models { id }, Ok(result)) => {
+                let own = self.session.as_ref().is_some_and(|session| session.dialect == OWN_DIALECT);
+                let mut result: Members = parse(Some(&result));
+                if !own && result.get("source").is_none_or(|source| source.get() == "null") {
+                    ui_protocol::set(&mut result, "source", &"session");
                 }
                 out.push(reply(&id, &result));
             }
-            (CallPurpose::FindModel { id, params }, outcome) => self.find_model(id, &params, &outcome, out),
-            (CallPurpose::Set { id }, Ok(mut result)) => {
+            (CallPurpose::FindModel { id, choice }, outcome) => self.find_model(id, &choice, outcome, out),
+            (CallPurpose::Set { id }, Ok(result)) => {
                 // The model applies to this session, whatever scope the terminal UI names.
-                result["source"] = "session".into();
+                let mut result: Members = parse(Some(&result));
+                ui_protocol::set(&mut result, "source", &"session");
                 out.push(reply(&id, &result));
             }
             (CallPurpose::Pass { id }, _) if id.is_null() => {}
@@ -206,12 +202,12 @@ impl BridgeState {
     }
 
     /// Replies to a `run.start` whose call has completed.
-    fn on_started(&mut self, id: &Value, outcome: Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
+    fn on_started(&mut self, id: &Value, outcome: Result<Box<RawValue>, RpcError>, out: &mut Vec<BridgeAction>) {
         self.starting = self.starting.saturating_sub(1);
-        match outcome.and_then(read::<RunReference>) {
+        match outcome.and_then(|result| read::<RunReference>(&result)) {
             Ok(run) => {
                 self.translator.mark_own(run.run_id.as_str());
-                out.push(reply(id, &json!({ "run_id": run.run_id })));
+                out.push(reply(id, &run));
             }
             Err(error) => out.push(fail(id, &error)),
         }
@@ -232,7 +228,7 @@ impl BridgeState {
             }
         };
         match all.iter().find(|runtime| runtime.state == RuntimeState::Ready).or_else(|| all.first()) {
-            Some(runtime) => self.open(start, runtime.runtime_id.as_str(), out),
+            Some(runtime) => self.open(start, runtime.runtime_id.clone(), out),
             None => {
                 self.opening = false;
                 let message = "the gateway has no agent: start one with `plexus run`, or add it to the configuration";
@@ -258,60 +254,90 @@ impl BridgeState {
 
     /// Finds the model that the terminal UI means: it interprets the text before a slash as a provider, although it may be part of the
     /// agent's own model name.
-    fn find_model(&mut self, id: Value, params: &Value, listed: &Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
+    fn find_model(
+        &mut self,
+        id: Value,
+        choice: &ModelChoice,
+        listed: Result<Box<RawValue>, RpcError>,
+        out: &mut Vec<BridgeAction>,
+    ) {
         let Some(session) = &self.session else {
             return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
         };
-        let name = params["name"].as_str().unwrap_or_default();
-        let full_name = params["provider"].as_str().map(|provider| format!("{provider}/{name}"));
-        let is_listed = |wanted: &str| {
-            let models = listed.as_ref().ok().and_then(|list| list["models"].as_array());
-            models.is_some_and(|models| models.iter().any(|model| model == wanted))
-        };
-        let name =
-            full_name.filter(|full_name| is_listed(full_name) && !is_listed(name)).unwrap_or_else(|| name.to_owned());
-        let params = json!({ "session_id": session.id, "name": name, "scope": "session" });
-        out.push(BridgeAction::Call {
-            purpose: Box::new(CallPurpose::Set { id }),
-            method: "model.set".into(),
-            params,
-            retry: false,
-        });
+        let listed = listed.and_then(|result| read::<ModelList>(&result)).unwrap_or_default();
+        let is_listed = |name: &str| listed.models.iter().any(|model| model == name);
+        let name = choice.name.clone().unwrap_or_default();
+        let full_name = choice.provider.as_ref().map(|provider| format!("{provider}/{name}"));
+        let name = full_name.filter(|full_name| is_listed(full_name) && !is_listed(&name)).unwrap_or(name);
+        let params = SetModel { session_id: &session.id, name: &name, scope: "session" };
+        out.push(call(CallPurpose::Set { id }, "model.set", &params, false));
     }
 
-    fn list(&self, page: &SessionsPage, limit: usize, this_folder: bool) -> Value {
+    fn list(&self, page: &SessionsPage, limit: usize, this_folder: bool) -> SessionRows<'_> {
         let listed = page.sessions.iter().filter(|session| !this_folder || session.cwd == self.target.cwd);
         let row = |session: &Arc<SessionInfo>| {
-            let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
-            if let Some(count) = session.message_count {
-                row["message_count"] = count.into();
+            let terminal = self.extras.terminal;
+            // The terminal UI has one line for a session, which shows this member.
+            let asks = if session.open_requests > 0 { " (asks)" } else { "" };
+            let title = session.title.as_deref().unwrap_or("untitled");
+            let line = || format!("{}{asks}: {title}", session.runtime_id);
+            SessionRow {
+                session_id: session.session_id.clone(),
+                updated_at: session.updated_at,
+                message_count: session.message_count,
+                last_user_message: if terminal { Some(line()) } else { session.last_user_message.clone() },
+                workspace_root: terminal.then(|| session.cwd.clone()),
+                run_id: session.run_id.clone(),
             }
-            if self.extras.terminal {
-                // The terminal UI has one line for a session, which shows this member.
-                let asks = if session.open_requests > 0 { " (asks)" } else { "" };
-                let title = session.title.as_deref().unwrap_or("untitled");
-                row["last_user_message"] = format!("{}{asks}: {title}", session.runtime_id).into();
-                row["workspace_root"] = session.cwd.as_str().into();
-            } else if let Some(message) = &session.last_user_message {
-                row["last_user_message"] = message.as_str().into();
-            }
-            if let Some(run) = &session.run_id {
-                row["run_id"] = run.as_str().into();
-            }
-            row
         };
-        let rows: Vec<Value> = listed.take(limit).map(row).collect();
-        let mut list = json!({ "sessions": rows });
-        if self.extras.terminal {
-            list["current_workspace_root"] = self.target.cwd.as_str().into();
-        }
-        list
+        let sessions = listed.take(limit).map(row).collect();
+        let current_workspace_root = self.extras.terminal.then_some(self.target.cwd.as_str());
+        SessionRows { sessions, current_workspace_root }
     }
 }
 
+/// The result of `run.cancel` in the UI protocol.
+#[derive(Serialize)]
+struct CancelResult {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+}
+
+/// The parameters of `model.set`.
+#[derive(Serialize)]
+struct SetModel<'a> {
+    session_id: &'a SessionId,
+    name: &'a str,
+    scope: &'static str,
+}
+
+/// The result of `session.list` in the UI protocol.
+#[derive(Serialize)]
+struct SessionRows<'a> {
+    sessions: Vec<SessionRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_workspace_root: Option<&'a str>,
+}
+
+/// A session in the list of the UI protocol.
+#[derive(Serialize)]
+struct SessionRow {
+    session_id: SessionId,
+    updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_user_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_root: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
+}
+
 /// Reads a result of the gateway.
-fn read<T: DeserializeOwned>(result: Value) -> Result<T, RpcError> {
-    serde_json::from_value(result).map_err(|error| RpcError::new(INTERNAL, Error::Answer(error).to_string()))
+fn read<T: DeserializeOwned>(result: &RawValue) -> Result<T, RpcError> {
+    serde_json::from_str(result.get()).map_err(|error| RpcError::new(INTERNAL, Error::Answer(error).to_string()))
 }
 
 /// Converts a failed call into the JSON-RPC error for the terminal UI.
