@@ -24,20 +24,20 @@ pub struct Rig {
     pub sent: Vec<Value>,
     /// The requests that were not answered yet.
     pub fetches: VecDeque<HttpRequest>,
-    /// The number of steps that asked for a wake.
+    /// The number of steps that requested a wake-up.
     pub wakes: usize,
     /// The last checkpoint.
     pub checkpoint: Option<String>,
-    /// The check of messages against ACP's schema, where that is the dialect.
+    /// The check of messages against ACP's schema, for that dialect.
     schema: Option<SchemaCheck>,
 }
 
-/// A runtime with this dialect.
+/// Makes a runtime with this dialect.
 pub fn spec(dialect: &str) -> RuntimeSpec {
     RuntimeSpec::new(RuntimeId::trusted("test"), dialect, Connect::Command(vec!["agent".into()]), "/w")
 }
 
-/// The sum of the steps that were told.
+/// Returns the sum of the reported steps.
 pub fn spent(events: &[RuntimeEvent]) -> Spending {
     let mut sum = Spending::default();
     for event in events {
@@ -48,29 +48,29 @@ pub fn spent(events: &[RuntimeEvent]) -> Spending {
     sum
 }
 
-/// Raw JSON of a text.
+/// Returns raw JSON of a text.
 pub fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.into()).unwrap()
 }
 
-/// The value of a JSON text.
+/// Returns the value of a JSON text.
 pub fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// The decision for an option.
+/// Returns the decision for an option.
 pub fn choose(id: &str, kind: Choice) -> Decision {
     Decision::Option { id: id.into(), kind, reason: None }
 }
 
 impl Rig {
-    /// A connection of a dialect of this crate.
+    /// Makes a connection of a dialect of this crate.
     pub fn new(spec: &RuntimeSpec) -> Self {
         let schema = (spec.dialect == "acp").then(SchemaCheck::default);
         Self::open_dialect(find(&spec.dialect).unwrap()(spec), schema)
     }
 
-    /// A connection of another dialect.
+    /// Makes a connection of another dialect.
     pub fn with(dialect: Box<dyn Dialect>) -> Self {
         Self::open_dialect(dialect, None)
     }
@@ -126,7 +126,7 @@ impl Rig {
         self.step(|dialect, out| dialect.feed(frame, out));
     }
 
-    /// Gives a command.
+    /// Sends a command.
     pub fn tell(&mut self, command: RuntimeCommand) {
         self.step(|dialect, out| dialect.command(command, out));
     }
@@ -146,7 +146,7 @@ impl Rig {
         self.step(|dialect, out| dialect.open(out));
     }
 
-    /// Answers a request: status and body, or none for a failed request.
+    /// Answers a request: status and body, or `None` for a failed request.
     pub fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
         let reply = match reply {
             Some((status, body)) => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
@@ -190,24 +190,24 @@ impl Rig {
         self.tell(RuntimeCommand::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
     }
 
-    /// The frames sent since the last call.
+    /// Returns the frames sent since the last call.
     pub fn sent(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.sent)
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     pub fn take_events(&mut self) -> Vec<RuntimeEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// The only event since the last call.
+    /// Returns the only event since the last call.
     pub fn one(&mut self) -> RuntimeEvent {
         let mut event = self.take_events();
         assert_eq!(event.len(), 1, "{event:?}");
         event.remove(0)
     }
 
-    /// The only event since the last call, which is one of a session's log.
+    /// Returns the only event since the last call, which is one of a session's log.
     pub fn event(&mut self) -> EventDraft {
         match self.one() {
             RuntimeEvent::Event { draft, .. } => draft,
@@ -215,7 +215,7 @@ impl Rig {
         }
     }
 
-    /// The only event since the last call, which is a question.
+    /// Returns the only event since the last call, which is a question.
     pub fn ask(&mut self) -> Box<AgentRequest> {
         match self.one() {
             RuntimeEvent::Asked { ask, .. } => ask,
@@ -223,7 +223,7 @@ impl Rig {
         }
     }
 
-    /// The only event since the last call, which is the end of a prompt: its ticket, and how it ended.
+    /// Returns the only event since the last call, which is the end of a prompt, with its ticket.
     pub fn end(&mut self) -> (u64, RunEnd) {
         match self.one() {
             RuntimeEvent::Ended { ticket, end, .. } => (ticket.0, end),
@@ -231,7 +231,7 @@ impl Rig {
         }
     }
 
-    /// The only event since the last call, which is the reply to a call.
+    /// Returns the only event since the last call, which is the reply to a call.
     pub fn replied(&mut self) -> Result<Value, RuntimeError> {
         match self.one() {
             RuntimeEvent::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),

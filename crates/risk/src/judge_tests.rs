@@ -8,7 +8,7 @@ use super::judge::judge;
 use super::{RiskVerdict, SessionFolders, ShellText, classify};
 use crate::folder::action_folder;
 
-/// The verdict for a subject in a session whose folder is `/w`.
+/// Returns the verdict for a subject in a session whose folder is `/w`.
 fn verdict(subject: &RequestSubject, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
     let folders = SessionFolders { session: "/w", ..SessionFolders::default() };
     judge(subject, (&action_folder(subject, folders), "/w"), danger, deceptive, cut)
@@ -145,7 +145,7 @@ const LOW: &[&str] = &[
     "bash -lc 'git status'",
 ];
 
-/// Requests that do more, and say so.
+/// Requests that do more than read, with a part of the reason.
 const ELEVATED: &[(&str, &str)] = &[
     ("", "no command"),
     ("touch a.txt", "writes files in the folder (touch"),
@@ -305,7 +305,7 @@ const ELEVATED: &[(&str, &str)] = &[
     ("bash -ec ls", "runs a shell"),
 ];
 
-/// Commands that destroy, escalate, or run code that nobody can read, with a part of the reason.
+/// Commands that destroy, escalate, or run unreadable code, with a part of the reason.
 const DANGER: &[(&str, &str)] = &[
     ("rm a.txt", "deletes files (rm)"),
     ("rm -rf build", "deletes whole folders (rm)"),

@@ -9,7 +9,7 @@ use sha1::{Digest as _, Sha1};
 use crate::rig::{Rig, user_git};
 use crate::{Comparison, WorkspaceError, project_of};
 
-/// Most KiB of memory of this process after an attack; the tests of other threads count as well.
+/// Maximum memory of this process after an attack, in KiB; the tests of other threads count as well.
 const MEMORY: u64 = 400 << 10;
 
 fn memory() -> u64 {
@@ -159,7 +159,7 @@ fn index_whose_paths_grow_is_looked_at_without_it() {
     assert!(memory() < MEMORY, "{} KiB", memory());
 }
 
-/// A pack with one entry that is a delta of itself, and its index, for the object `name`.
+/// Makes a pack with one entry that is a delta of itself, and its index, for the object `name`.
 fn self_delta(name: [u8; 20]) -> (Vec<u8>, Vec<u8>) {
     let delta = [100, 100, 0x90, 100];
     // A stored block of zlib and its checksum, Adler-32.

@@ -7,7 +7,7 @@ use similar::{Algorithm, capture_diff_slices};
 use crate::hunks::{split, without_hunk};
 use crate::rig::{apply_reverse, user_git};
 
-/// A text of lines with ends of any mix, maybe without one at the end.
+/// Generates a text of lines with ends of any kind, possibly without one at the end.
 fn text(lines: usize) -> impl Strategy<Value = Vec<u8>> {
     let end = prop_oneof![4 => Just("\n"), 2 => Just("\r\n"), 1 => Just("\r")];
     let line =
@@ -18,7 +18,7 @@ fn text(lines: usize) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// An old text and a new one made of it by a few edits.
+/// Generates an old text, and a new one made from it by a few edits.
 fn edited(lines: usize) -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let edits = proptest::collection::vec((any::<prop::sample::Index>(), 0..3_usize, text(4)), 0..6);
     (text(lines), edits).prop_map(|(old, edits)| {
@@ -32,7 +32,7 @@ fn edited(lines: usize) -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// A patch as git writes it, with one hunk for each change and `context` lines around it, and the text without each hunk.
+/// Makes a patch as git writes it, with one hunk for each change and `context` lines around it, and the text without each hunk.
 fn patch(old: &[u8], new: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<&[u8]>>();
     let (a, b) = (lines(old), lines(new));

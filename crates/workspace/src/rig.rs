@@ -25,7 +25,7 @@ impl Rig {
         Self { dir, stores }
     }
 
-    /// A rig whose folder is a repository with one commit of `files`.
+    /// Makes a rig whose folder is a repository with one commit of `files`.
     pub(crate) fn committed(files: &[(&str, &[u8])]) -> Self {
         let rig = Self::new();
         rig.user_git(&["init", "-q", "."]);
@@ -61,7 +61,7 @@ impl Rig {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Git as the user or the agent runs it.
+    /// Runs git as the user or the agent does.
     pub(crate) fn user_git(&self, args: &[&str]) -> Vec<u8> {
         user_git(&self.work(), args)
     }
@@ -95,7 +95,7 @@ impl Rig {
         self.mark(MomentKind::Base, 1);
     }
 
-    /// Notes a run that does `work`.
+    /// Records a run that does `work`.
     pub(crate) fn run(&self, name: &str, work: impl FnOnce(&Self)) {
         self.mark(MomentKind::RunStart(name.into()), 2);
         work(self);
@@ -111,7 +111,7 @@ impl Rig {
         store.changes(SESSION, run, &store.look().unwrap()).unwrap()
     }
 
-    /// The paths in the list, with the first letter of their status.
+    /// Returns the paths in the list, with the first letter of their status.
     pub(crate) fn listed(&self) -> Vec<String> {
         let of = |change: &crate::SessionChange| {
             let letter = format!("{:?}", change.file.status);
@@ -166,7 +166,7 @@ pub(crate) fn apply_reverse(folder: &Path, name: &str, content: &[u8], patch: &[
     std::fs::read(folder.join(name)).unwrap()
 }
 
-/// Processor time in seconds of the children that ended so far.
+/// Returns the processor time of the children that have ended, in seconds.
 pub(crate) fn children_cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text[text.rfind(')').unwrap()..].split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The files of a folder, and the projects that folders lie in.
+//! Tests of the files of a folder, and of the projects of folders.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! Looks, moments and lists.
+//! Tests of looks, moments and lists.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::Barrier;

@@ -1,4 +1,4 @@
-//! Undoing, bringing back, and being killed meanwhile.
+//! Tests of undo and redo, and of kills during them.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 

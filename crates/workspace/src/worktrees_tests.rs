@@ -1,4 +1,4 @@
-//! Worktrees: made whole or not at all, and removed with exactly what was shown.
+//! Tests of worktrees: they are made completely or not at all, and removed with exactly the content that was shown.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

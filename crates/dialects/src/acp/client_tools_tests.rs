@@ -1,4 +1,4 @@
-//! Files and terminals: what is asked of people, what is then done, and what the agent hears.
+//! Files and terminals: the questions to the user, the actions, and the responses to the agent.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use super::super::{
 };
 use plexus_protocol::{Choice, Decision, DeviceId, Kind, Resolver, RuntimeSpec, Serve, Ticket};
 
-/// A connection whose agent may have everything, with session `s` in `/w`.
+/// A connection whose agent may use everything, with session `s` in `/w`.
 struct Bench {
     dialect: Box<dyn Dialect>,
     out: Outbox,
@@ -60,7 +60,7 @@ impl Bench {
         }
     }
 
-    /// As [`request`](Self::request), in a session that has a client.
+    /// Sends a request like [`request`](Self::request), in a session that has a client.
     fn ask_client(&mut self, id: u64, method: &str, mut params: Value) -> (u64, String, Value) {
         params["sessionId"] = j!("s");
         self.feed(&j!({ "id": id, "method": method, "params": params }).to_string());
@@ -121,7 +121,7 @@ impl Bench {
         self.out.frames.is_empty() && self.out.client_tools.is_empty() && self.out.events.is_empty()
     }
 
-    /// A command that runs, in terminal `term-0`.
+    /// Makes a bench with a running command in terminal `term-0`.
     fn running() -> Self {
         let mut bench = Self::new();
         bench.request(9, "terminal/create", j!({ "command": "make" }));

@@ -1,4 +1,4 @@
-//! Elicitations: which question a form becomes, and which answers go back.
+//! Elicitations: the questions for forms, and the responses for answers.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json as j};
@@ -26,7 +26,7 @@ fn form(properties: Value, required: Value) -> String {
     create(j!({ "sessionId": "s", "mode": "form", "message": "Well?", "requestedSchema": schema }))
 }
 
-/// The question that a form of one field becomes, and what goes back for an answer; `None` if it is asked again.
+/// Returns the question for a form of one field, and the response for an answer; `None` if it is asked again.
 fn one(property: &Value, decision: Decision) -> (Box<AgentRequest>, Option<Value>) {
     let mut rig = session();
     rig.feed(form(j!({ "f": property }), j!(["f"])));
@@ -267,7 +267,7 @@ fn acp_elicitation_without_a_session_goes_to_the_session_of_its_request() {
     assert_eq!(rig.sent()[1]["result"], j!({ "action": "cancel" }));
 }
 
-/// As claude-agent-acp puts AskUserQuestion: a choice, and beside it a field for words of one's own.
+/// The form of AskUserQuestion in claude-agent-acp: a choice, and beside it a field for free text.
 #[test]
 fn acp_elicitation_choice_with_free_text_is_one_question() {
     let option = |label: &str| j!({ "const": label, "title": label, "description": format!("{label}!") });

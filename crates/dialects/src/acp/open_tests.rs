@@ -1,4 +1,4 @@
-//! Conversations that are opened again: by which method, and what becomes of the past that the agent replays.
+//! Conversations that are opened again: the methods, and the treatment of the replayed past.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json as j};
@@ -46,7 +46,7 @@ const LOAD: &str = r#"{"loadSession":true}"#;
 const RESUME: &str = r#"{"sessionCapabilities":{"resume":{}}}"#;
 const BOTH: &str = r#"{"loadSession":true,"sessionCapabilities":{"resume":{}}}"#;
 
-/// An agent that loads, asked to open `s` again: the id of its request is 1.
+/// Makes an agent that loads and is requested to open `s` again, with request id 1.
 fn loading(known: bool) -> Rig {
     let mut rig = ready("a", json(LOAD.as_bytes()));
     open(&mut rig, known);
@@ -463,7 +463,7 @@ fn own_server() -> McpServer {
     }
 }
 
-/// A session of this agent with the gateway's own server, and one that a client named.
+/// Opens a session of this agent with the gateway's own server, and one that a client named.
 fn with_servers(agent: &str) -> (Rig, Value) {
     let mut rig = ready(agent, j!({}));
     let given = McpServer::Given(raw(r#"{"name":"mine","command":"/bin/mine","args":[],"env":[]}"#));

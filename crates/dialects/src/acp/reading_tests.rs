@@ -1,4 +1,4 @@
-//! The subject of a question, in the wordings of all agents, and with earlier and later updates.
+//! The subject of a question, in the forms of all agents, and with earlier and later updates.
 
 use serde_json::json as j;
 
@@ -39,7 +39,7 @@ fn line(line: &str) -> RequestSubject {
 
 const COMMAND: &str = "sudo rm -rf x";
 
-/// Ways to word the one command, by an agent that nobody has met.
+/// Forms of the same command, from an unknown agent.
 const SAID: &[&str] = &[
     r#"{"toolCallId":"t","kind":"execute","rawInput":{"command":"sudo rm -rf x"}}"#,
     r#"{"toolCallId":"t","rawInput":{"cmd":"sudo rm -rf x"}}"#,
@@ -73,7 +73,7 @@ const SAID: &[&str] = &[
     r#"{"toolCallId":"t","title":"`ls`","locations":[{"path":"/x"}],"rawInput":{"bash":"sudo rm -rf x"}}"#,
 ];
 
-/// The same as a program with its arguments.
+/// Forms of the same command as a program with its arguments.
 const WORDS: &[&str] = &[
     r#"{"toolCallId":"t","rawInput":["sudo","rm","-rf","x"]}"#,
     r#"{"toolCallId":"t","rawInput":{"argv":["sudo","rm","-rf","x"]}}"#,
@@ -82,7 +82,7 @@ const WORDS: &[&str] = &[
     r#"{"toolCallId":"t","rawInput":{"parameters":{"executable":"sudo","args":["rm","-rf","x"]}}}"#,
 ];
 
-/// Ways that leave open what would run.
+/// Forms in which the command is uncertain.
 const UNREAD: &[&str] = &[
     r#"{"toolCallId":"t","rawInput":{"request":{"command":["sudo","rm","-rf","x"]}}}"#,
     r#"{"toolCallId":"t","rawInput":{"steps":[{"run":{"script":"sudo rm -rf x"}}]}}"#,
@@ -248,7 +248,7 @@ fn acp_reading_updates_an_open_permission_request() {
     }
 }
 
-/// Each agent of the table, with what it said when it was recorded.
+/// Each agent of the table, with its recorded messages.
 #[test]
 fn acp_quirk_commands_are_read_from_the_transcript_of_each_agent() {
     for quirk in QUIRKS {
@@ -302,7 +302,7 @@ fn acp_reading_takes_no_array_for_an_object() {
     }
 }
 
-/// The state is saved often: what is long in it does not outlive the gateway, but that it was there does.
+/// The state is saved often: long parts of it do not outlive the gateway process, but their presence does.
 #[test]
 fn acp_reading_after_a_restart_does_not_guess_an_unsaved_tool_call() {
     let long = "x".repeat(super::tool_calls::SAVED_MAX);

@@ -1,4 +1,4 @@
-//! A connection that another gateway takes over goes on as if nothing had been.
+//! Connections that another gateway process takes over continue without a difference.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use super::super::rig::{choose, raw, spec};
 use super::super::{Dialect, Outbox, RequestKey, ResumeTarget, RuntimeCommand, find};
 use plexus_protocol::{Choice, Decision, NativeId, RuntimeSpec, Ticket};
 
-/// Something that happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Debug)]
 enum Step {
     Hear(String),
@@ -80,7 +80,7 @@ fn standing(dialect: &dyn Dialect) -> (Vec<RequestKey>, Vec<Ticket>) {
     (asks, prompts)
 }
 
-/// JSON without an order, as sets have none.
+/// Returns JSON without an order, as sets have none.
 fn sorted(value: &serde_json::Value) -> String {
     let mut parts: Vec<String> = match value {
         serde_json::Value::Object(all) => all.iter().map(|(key, value)| format!("{key}: {}", sorted(value))).collect(),
@@ -91,7 +91,7 @@ fn sorted(value: &serde_json::Value) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// Replies to requests of ours that are likely to be out, updates, questions, withdrawals and junk.
+/// Generates replies to requests of the gateway that are probably pending, updates, questions, withdrawals and junk.
 fn line() -> impl Strategy<Value = String> {
     let opened = r#"{"sessionId":"s1","modes":{"currentModeId":"ask"},"models":{"currentModelId":"m1","availableModels":[{"modelId":"m1"},{"modelId":"m2"}]}}"#;
     let result = prop::sample::select(vec![
@@ -146,7 +146,7 @@ fn hello(agent: &str, can: &str) -> Step {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// One connection lives on; the other is saved and taken over before every step.
+    /// One connection continues; the other is saved and taken over before every step.
     #[test]
     fn acp_saved_state_taken_over_at_any_point_goes_on_the_same(
         agent in prop::sample::select(vec!["gemini-cli", "other"]),
@@ -178,7 +178,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// A state and the commands and lines since lead to where the connection stands, and write what it wrote: so a driver
+    /// A state and the commands and lines since lead to the connection's present state, and to its frames: so a driver
     /// need not save the whole state with each frame.
     #[test]
     fn acp_saved_state_is_deterministic(

@@ -1,5 +1,4 @@
-//! The messages of the dialect, checked against the published types of ACP: every message of every unit test of the dialect goes through
-//! here.
+//! Checks of the dialect's messages against the published types of ACP: every message of every unit test of the dialect is checked here.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -9,14 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Checks what is sent on one connection; an answer is checked by the request of the agent that it answers.
+/// Checks the messages of one connection; a response is checked by the agent's request.
 #[derive(Default)]
 pub(in super::super) struct SchemaCheck {
     asked: HashMap<String, String>,
 }
 
 impl SchemaCheck {
-    /// The agent sent a frame.
+    /// Handles a frame of the agent.
     pub(in super::super) fn received(&mut self, frame: &[u8]) {
         let Ok(frame) = serde_json::from_slice::<Value>(frame) else { return };
         if let (Some(id), Some(method)) = (frame.get("id"), frame["method"].as_str()) {
@@ -24,7 +23,7 @@ impl SchemaCheck {
         }
     }
 
-    /// The dialect sends a frame.
+    /// Checks a frame of the dialect.
     pub(in super::super) fn sends(&self, frame: &Value) {
         assert_eq!(frame["jsonrpc"], "2.0", "{frame}");
         if let Some(method) = frame.get("method") {
@@ -37,7 +36,7 @@ impl SchemaCheck {
     }
 }
 
-/// A request, a notification or an answer of the client, by its method.
+/// Checks a request, a notification or a response of the client, by its method.
 fn message(method: &str, body: &Value) {
     let (ours, theirs) = (AGENT_METHOD_NAMES, CLIENT_METHOD_NAMES);
     type Check = fn(&Value);
@@ -74,15 +73,15 @@ fn message(method: &str, body: &Value) {
     check(body);
 }
 
-/// The published type reads `sent` and writes all of it again. Reading alone proves little: what the types do not know or cannot read
-/// they leave out.
+/// Checks that the published type reads `sent` and writes all of it again. Reading alone proves little: the types omit
+/// unknown and unreadable members.
 fn holds_as<T: DeserializeOwned + Serialize>(sent: &Value) {
     let read = serde_json::from_value::<T>(sent.clone()).unwrap_or_else(|error| panic!("{error}: {sent}"));
     let written = serde_json::to_value(&read).unwrap();
     assert!(has(&written, sent), "{sent} is not of the schema, which makes {written} of it");
 }
 
-/// Returns whether `whole` has every member of `part`. What is null or an empty list may be absent.
+/// Returns whether `whole` has every member of `part`. A null or an empty list may be absent.
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (_, Value::Null) => true,

@@ -18,7 +18,7 @@ fn ready() -> Rig {
     rig
 }
 
-/// Ready, with session `s` opened; the next id of ours is 2.
+/// Makes a ready connection with session `s`; the gateway's next id is 2.
 fn opened(result: &str) -> Rig {
     let mut rig = ready();
     rig.open(1);
@@ -658,7 +658,7 @@ fn acp_request_id_that_is_still_open_is_not_asked_twice() {
     rig.ask();
 }
 
-/// Some agents count their tool calls anew with each prompt, and end some of them without a word.
+/// Some agents number their tool calls again with each prompt, and end some of them without a message.
 #[test]
 fn acp_tool_call_id_used_again_does_not_inherit_the_first_call() {
     let mut rig = session();
@@ -680,7 +680,7 @@ fn acp_tool_call_id_used_again_does_not_inherit_the_first_call() {
     }
 }
 
-/// A permission request of a session.
+/// Returns a permission request of a session.
 fn asks_in(session: &str, id: usize) -> String {
     permission(&id.to_string(), r#"{"toolCallId":"t"}"#).replacen(
         r#""sessionId":"s""#,
@@ -689,7 +689,7 @@ fn asks_in(session: &str, id: usize) -> String {
     )
 }
 
-/// The ids of the requests that were opened.
+/// Returns the ids of the requests that were opened.
 fn asked_ids(rig: &mut Rig) -> Vec<String> {
     let events = rig.take_events();
     let ids = events.iter().filter_map(|event| match event {

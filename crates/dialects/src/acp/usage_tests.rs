@@ -1,4 +1,4 @@
-//! Tests of what agents tell of their spending.
+//! Tests of agents' reports of their spending.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use serde_json::value::{RawValue, to_raw_value};

@@ -15,7 +15,7 @@ use plexus_protocol::{Capability, Choice, Decision, Kind, RequestType, RunStatus
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
 
-/// A ready connection with an open session; the next request id is "2".
+/// Makes a ready connection with an open session; the next request id is "2".
 fn session() -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
@@ -28,7 +28,7 @@ fn session() -> Rig {
     rig
 }
 
-/// A run `r` under ticket 7; the next request id is "3".
+/// Makes a run `r` of ticket 7; the next request id is "3".
 fn running() -> Rig {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
@@ -655,7 +655,7 @@ fn codelia_keeps_junk_on_stdout_and_skips_blank_lines() {
     assert!(rig.take_events().is_empty() && rig.sent().is_empty());
 }
 
-/// All events and frames, for a comparison.
+/// Returns all events and frames, for a comparison.
 fn trace(rig: &mut Rig) -> String {
     format!("{:?} {:?}", rig.take_events(), rig.sent())
 }
@@ -958,7 +958,7 @@ fn resume(rig: &mut Rig, native: &str, known: bool) {
     rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
 }
 
-/// A ready connection that resumes a conversation; the next request id is "3".
+/// Makes a ready connection that resumes a conversation; the next request id is "3".
 fn resuming(known: bool) -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
@@ -1040,7 +1040,7 @@ fn codelia_reports_a_conversation_lost_at_its_first_prompt() {
     }
 }
 
-/// The opened session's history.
+/// Returns the opened session's history.
 fn opened(rig: &mut Rig) -> Vec<EventDraft> {
     match rig.one() {
         RuntimeEvent::Opened { drafts, native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1" => drafts,

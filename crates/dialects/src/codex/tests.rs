@@ -39,7 +39,7 @@ fn thread(id: &str) -> Value {
     j!({ "id": id, "cwd": "/w", "preview": "", "name": null, "parentThreadId": null, "status": { "type": "idle" }, "turns": [] })
 }
 
-/// Ready, with thread `t` started; the next request id is 2.
+/// Makes a ready connection with thread `t`; the next request id is 2.
 fn session() -> Rig {
     let mut rig = hello(&spec("codex"));
     rig.open(1);
@@ -55,7 +55,7 @@ fn turn(id: &str, status: &str, items: Value) -> Value {
     j!({ "id": id, "status": status, "items": items, "error": null })
 }
 
-/// The prompt of ticket 5, started as turn `u` under the request id `id`.
+/// Sends the prompt of ticket 5, which starts turn `u` under the request id `id`.
 fn prompted(rig: &mut Rig, id: u64) {
     rig.prompt(5, "t", "hi");
     let sent = rig.sent();
@@ -84,7 +84,7 @@ fn shell(status: &str) -> Value {
     j!({ "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/w", "status": status, "aggregatedOutput": null, "exitCode": null })
 }
 
-/// The text of all events of this kind, and the number of other events.
+/// Returns the text of all events of this kind, and the number of other events.
 fn text_of(events: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
     for events in events {
@@ -786,12 +786,12 @@ fn codex_retries_an_overloaded_server() {
 
 // ---- other clients --------------------------------------------------------------------------------------------------
 
-/// An endpoint with thread `t` resumed; the next request id is 3.
+/// Makes an endpoint with thread `t` resumed; the next request id is 3.
 fn shared() -> Rig {
     joined(j!([]), true)
 }
 
-/// An endpoint that opened thread `t` with these turns, newest first.
+/// Makes an endpoint that opened thread `t` with these turns, newest first.
 fn joined(turns: Value, known: bool) -> Rig {
     let mut rig = hello(&remote());
     assert_eq!(rig.sent()[2]["method"], "thread/loaded/list");
@@ -1053,7 +1053,7 @@ fn recorded(thread: &str) -> Value {
 
 const UNWRITTEN: &str = r#"{"code":-32600,"message":"no rollout found for thread id t"}"#;
 
-/// An endpoint with a terminal in which nobody has written: its session is open, and the next request id is 4.
+/// Makes an endpoint with a terminal in which nobody has written: its session is open, and the next request id is 4.
 fn unwritten() -> Rig {
     let mut rig = hello(&remote());
     rig.sent();
@@ -1069,7 +1069,7 @@ fn unwritten() -> Rig {
     rig
 }
 
-/// The thread becomes active, and is joined under this request id; then it has these turns.
+/// Makes the thread active and joins it under this request id; then it has these turns.
 fn written(rig: &mut Rig, id: u64, turns: Value) {
     notify(rig, "thread/status/changed", j!({ "status": active(j!([])) }));
     let sent = rig.sent();
@@ -1275,7 +1275,7 @@ fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
     }
 }
 
-/// Another gateway resumes thread `t` with these turns, newest first; `prompt` and `asks` are what the session waits for.
+/// Makes another gateway process that resumes thread `t` with these turns, newest first; `prompt` and `asks` are pending in the session.
 fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, turns: Value, more: bool) -> Rig {
     let state = rig.checkpoint.clone().unwrap();
     let carried =

@@ -1,4 +1,4 @@
-//! The dialect against a simulated UI: what the mirror sends, what the remote control is asked.
+//! Tests of the dialect with a simulated UI: the messages of the mirror, and the requests to the remote control.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Ui {
         Self { dialect: make(&spec), event: Vec::new(), fetches: Vec::new(), wakes: false }
     }
 
-    /// Connected and open; the history was read.
+    /// Makes a connected and open session, whose history was read.
     fn open(remote: bool) -> Self {
         let mut ui = Self::new(remote);
         ui.step(|dialect, out| dialect.open(out));
@@ -88,7 +88,7 @@ impl Ui {
         self.event.retain(|event| !matches!(event, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }));
     }
 
-    /// The pending request, as a line.
+    /// Returns the pending request, as a line.
     fn asked(&mut self) -> (u64, String) {
         assert_eq!(self.fetches.len(), 1, "{:?}", self.fetches);
         let fetch = self.fetches.remove(0);
@@ -115,7 +115,7 @@ impl Ui {
         }
     }
 
-    /// The events since the last call, in short form.
+    /// Returns the events since the last call, in short form.
     fn words(&mut self) -> Vec<String> {
         std::mem::take(&mut self.event).iter().map(word).collect()
     }

@@ -1,4 +1,4 @@
-//! The dialect against what the plugin sends from OpenCode 1.18.33, shortened.
+//! Tests of the dialect with messages of the plugin from OpenCode 1.18.33, shortened.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use super::super::{CarriedState, RequestKey, ResumeTarget, RuntimeCommand, Runti
 use super::terminal::ABSENT_MAX;
 use plexus_protocol::{Choice, Ticket};
 
-/// The dialect, and terminals that reply alike.
+/// The dialect, with terminals that reply in the same way.
 struct Bench {
     rig: Rig,
     replies: BTreeMap<String, String>,
     /// The requests that terminals made.
     made: Vec<String>,
-    /// `true` if the process of the terminals lives.
+    /// `true` if the process of the terminals is alive.
     lives: bool,
     /// `true` if replies have yet to come.
     slow: bool,
@@ -112,7 +112,7 @@ impl Bench {
         self.serve();
     }
 
-    /// A session at work that the gateway has opened.
+    /// Makes a working session that the gateway has opened.
     fn at_work() -> Self {
         let mut bench = Self::new();
         bench.connect(1, "a");
@@ -124,7 +124,7 @@ impl Bench {
         bench
     }
 
-    /// Another gateway, which opens what this one left.
+    /// Makes another gateway process that opens the sessions of this one.
     fn next_gateway(&self, asks: &[&str]) -> Self {
         let asks = asks.iter().map(|id| RequestKey::unique(*id)).collect();
         let checkpoint = self.rig.checkpoint.clone().unwrap();

@@ -1,4 +1,4 @@
-//! The dialect against a small simulated server, and properties over arbitrary input. One file for one bench.
+//! Tests of the dialect with a small simulated server, and properties over arbitrary input. One file for one bench.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use plexus_protocol::{CallDigest, Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
 
-/// A connection, and its server's replies: by method and path without the query.
+/// A connection, with its server's replies: by method and path without the query.
 struct Stage {
     rig: Rig,
     replies: BTreeMap<String, (u16, String)>,
@@ -46,7 +46,7 @@ impl Stage {
         stage
     }
 
-    /// Ready, with the session `s` open.
+    /// Makes a ready connection with the session `s` open.
     fn open() -> Self {
         let mut stage = Self::new();
         stage.serve();
@@ -59,7 +59,7 @@ impl Stage {
         stage
     }
 
-    /// The first event has come, and everything was read again.
+    /// Sends the first event, after which everything is read again.
     fn listens(&mut self) {
         self.event("server.heartbeat", json!({}));
         self.rig.wake();
@@ -136,7 +136,7 @@ impl Stage {
         self.event("permission.asked", asks(id));
     }
 
-    /// Our prompt is running.
+    /// Makes a bench with a running prompt of the gateway.
     fn at_work() -> Self {
         let mut stage = Self::open();
         stage.rig.prompt(7, "s", "do it");
@@ -148,7 +148,7 @@ impl Stage {
         stage
     }
 
-    /// Opens `s` with what another gateway stored of it.
+    /// Opens `s` with the state that another gateway process stored.
     fn go_on(&mut self, before: &Self, prompt: Option<u64>, asks: &[&str]) {
         let carried = CarriedState {
             checkpoint: before.rig.checkpoint.clone().unwrap(),
@@ -835,7 +835,7 @@ fn opencode_reopens_a_conversation_whose_session_was_deleted() {
     assert_eq!(stage.reported(), ["ended 7 Completed"]);
 }
 
-/// Another gateway at the same server, with what the first one stored.
+/// Makes another gateway process for the same server, with the state that the first one stored.
 fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
@@ -893,7 +893,7 @@ fn opencode_restart_reports_missed_text_once() {
     assert_eq!(sixth.reported(), ["opened Resumed"], "that is said once, too");
 }
 
-/// Two exchanges, and `more`.
+/// Returns two exchanges, and `more`.
 fn exchanges(more: &[Value]) -> Vec<Value> {
     let mut all = vec![
         message("m1", "user", false, json!([text_part("m1p", "m1", "one", true)])),
@@ -905,7 +905,7 @@ fn exchanges(more: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Two exchanges were reported.
+/// Makes a bench with two reported exchanges.
 fn exchanged() -> Stage {
     let mut stage = Stage::open();
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])));
@@ -918,7 +918,7 @@ fn exchanged() -> Stage {
 }
 
 impl Stage {
-    /// The conversation is reverted to this message, or not; `reported` tells whether the stream reports it.
+    /// Reverts the conversation to this message, or not at all; `reported` is `true` if the stream reports it.
     fn reverts(&mut self, to: Option<&str>, reported: bool) {
         let mut info = json!({ "id": "s", "directory": "/w", "title": "New", "time": { "updated": 1 } });
         if let Some(to) = to {
@@ -940,7 +940,7 @@ impl Stage {
     }
 }
 
-/// A gateway that starts, with everything that it reads.
+/// Starts a gateway process, and returns it with everything that it reads.
 fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
     let mut next = another(stage, None, &[]);
     next.serve();
@@ -1502,7 +1502,7 @@ fn opencode_carries_a_whole_prompt() {
     );
 }
 
-/// Ids of calls are the model's: some restart with each message.
+/// Ids of calls are chosen by the model: some restart with each message.
 #[test]
 fn opencode_reused_tool_call_id_is_two_tool_calls() {
     let mut stage = Stage::at_work();
@@ -1611,7 +1611,7 @@ fn opencode_accepts_nothing_while_disconnected() {
     );
 }
 
-/// The reported text of one kind.
+/// Returns the reported text of one kind.
 fn told_text(events: &[RuntimeEvent], kind: Kind) -> String {
     let text = |event: &RuntimeEvent| match event {
         RuntimeEvent::Event { draft, .. } if draft.kind == kind => {
@@ -1728,7 +1728,7 @@ fn own_rules() -> Value {
     ])
 }
 
-/// The requests that have to do with tools.
+/// Returns the requests about tools.
 fn about_tools(made: &[(String, Value)]) -> Vec<(&str, &Value)> {
     let about = |(what, body): &&(String, Value)| what.contains("/mcp") || !body["permission"].is_null();
     made.iter().filter(about).map(|(what, body)| (what.as_str(), body)).collect()

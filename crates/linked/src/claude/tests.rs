@@ -1,4 +1,4 @@
-//! The dialect against the hooks and transcripts of Claude Code 2.1.316, shortened.
+//! Tests of the dialect with the hooks and transcripts of Claude Code 2.1.316, shortened.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ impl Bench {
         Self { rig: bench::rig("claude-terminal"), file: String::new(), missing: true }
     }
 
-    /// A session that the gateway has opened.
+    /// Makes a session that the gateway has opened.
     fn opened() -> Self {
         let mut bench = Self::new();
         bench.hook(json!({ "hook_event_name": "SessionStart" }));
@@ -37,7 +37,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Another gateway, with what this one left.
+    /// Makes another gateway process, with the state of this one.
     fn next_gateway(self, asks: &[&str], prompt: Option<(u64, &str)>) -> Self {
         let resume = bench::left_by(&self.rig, S, asks, prompt);
         let mut next = Self { rig: bench::rig("claude-terminal"), ..self };
@@ -109,7 +109,7 @@ impl Bench {
         self.rig.tell(RuntimeCommand::Answer { key: RequestKey::unique(id), decision });
     }
 
-    /// The exits that helpers got since the last time: connection, and what they print.
+    /// Returns the exits that helpers got since the last call: connection, and output.
     fn exits(&mut self) -> Vec<(u64, Value)> {
         let exit = |sent: Value| {
             let exit = &sent["exit"];

@@ -1,4 +1,4 @@
-//! The dialect against what the extension sends from Copilot 1.0.102, shortened.
+//! Tests of the dialect with messages of the extension from Copilot 1.0.102, shortened.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -13,16 +13,16 @@ use plexus_dialects::rig::{Rig, choose, json as parsed, raw, spent};
 use plexus_dialects::{RequestKey, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Choice, Decision, Ticket};
 
-/// The dialect, and terminals that reply alike.
+/// The dialect, with terminals that reply in the same way.
 struct Bench {
     rig: Rig,
-    /// The events that Copilot keeps.
+    /// The events that Copilot stores.
     log: Vec<Value>,
     state: Value,
     replies: BTreeMap<String, String>,
-    /// The requests that the extension was asked to make, but for reads.
+    /// The requests to the extension, except reads.
     made: Vec<String>,
-    /// `true` if the process of the terminals lives.
+    /// `true` if the process of the terminals is alive.
     lives: bool,
 }
 
@@ -56,7 +56,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Something that Copilot keeps.
+    /// Adds an event that Copilot stores.
     fn kept(&mut self, sort: &str, data: Value) -> Value {
         let id = format!("e{}", self.log.len());
         let event = json!({ "type": sort, "data": data, "id": id, "parentId": null });
@@ -70,12 +70,12 @@ impl Bench {
         self.say(1, "s", &event);
     }
 
-    /// Something passes.
+    /// Reports an event that Copilot does not store.
     fn passes(&mut self, sort: &str, data: Value) {
         self.say(1, "s", &json!({ "type": sort, "data": data, "ephemeral": true, "id": "passing", "parentId": null }));
     }
 
-    /// A page of the log: the cursor is a number in it. Without one all of it is read at once.
+    /// Returns a page of the log: the cursor is an index in it. Without one the whole log is read at once.
     fn page(&self, cursor: Option<&str>) -> String {
         const PAGE: usize = 3;
         if cursor.is_none() {
@@ -124,7 +124,7 @@ impl Bench {
         }
     }
 
-    /// A session that the gateway has opened.
+    /// Makes a session that the gateway has opened.
     fn opened() -> Self {
         let mut bench = Self::new();
         bench.connect(1, "s");
@@ -134,7 +134,7 @@ impl Bench {
         bench
     }
 
-    /// … whose person has prompted it.
+    /// Makes an opened session in which the user has sent a prompt.
     fn at_work() -> Self {
         let mut bench = Self::opened();
         bench.happens("user.message", json!({ "content": "do it", "messageId": "m1", "delivery": "idle" }));
@@ -148,7 +148,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Another gateway, which opens what this one left.
+    /// Makes another gateway process that opens the sessions of this one.
     fn next_gateway(&self, asks: &[&str], prompt: Option<&str>) -> Self {
         let resume = bench::left_by(&self.rig, "s", asks, prompt.map(|text| (5, text)));
         let mut next = Self::new();

@@ -1,4 +1,4 @@
-//! The dialect against the hooks and transcripts of Gemini CLI 0.61.0, shortened.
+//! Tests of the dialect with the hooks and transcripts of Gemini CLI 0.61.0, shortened.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ struct Bench {
     rig: Rig,
     file: String,
     shared: Option<&'static str>,
-    /// Keys that wait for what becomes of them.
+    /// Requests for keys that wait for their outcome.
     keys: Vec<HttpRequest>,
 }
 
 impl Bench {
-    /// A session that the gateway has opened, in a shared terminal or not.
+    /// Makes a session that the gateway has opened, in a shared terminal or not.
     fn opened(shared: Option<&'static str>) -> Self {
         let rig = bench::rig("gemini-terminal");
         let mut bench = Self { rig, file: String::new(), shared, keys: Vec::new() };
@@ -38,7 +38,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Another gateway, with what this one left.
+    /// Makes another gateway process, with the state of this one.
     fn next_gateway(self, asks: &[&str], prompt: Option<(u64, &str)>) -> Self {
         let resume = bench::left_by(&self.rig, S, asks, prompt);
         let mut next = Self { rig: bench::rig("gemini-terminal"), keys: Vec::new(), ..self };
@@ -124,7 +124,7 @@ impl Bench {
         self.serve();
     }
 
-    /// The keys that were asked for since the last time.
+    /// Returns the keys that were requested since the last call.
     fn typed(&mut self) -> Vec<String> {
         let keys = |fetch: &HttpRequest| {
             let body: Value = serde_json::from_slice(fetch.body.as_ref().unwrap()).unwrap();
@@ -133,7 +133,7 @@ impl Bench {
         self.keys.iter().map(keys).collect()
     }
 
-    /// Reports the holder's outcome of the first keys that wait.
+    /// Reports the holder's outcome for the first waiting keys.
     fn outcome(&mut self, typed: bool, refused: Option<&str>) {
         let fetch = self.keys.remove(0);
         let outcome = json!({ "typed": typed, "refused": refused }).to_string();
@@ -141,7 +141,7 @@ impl Bench {
         self.serve();
     }
 
-    /// A turn with an open question.
+    /// Makes a turn with an open question.
     fn asking(shared: Option<&'static str>) -> Self {
         let mut bench = Self::opened(shared);
         bench.before("do it");
@@ -173,7 +173,7 @@ fn cancelled() -> Value {
     json!({ "id": "i", "type": "info", "content": "Request cancelled." })
 }
 
-/// Returns the history of Gemini CLI, written once more.
+/// Returns the history of Gemini CLI, written again.
 fn rewritten() -> Vec<Value> {
     let context = json!({ "text": "<session_context>\nThis is the Gemini CLI." });
     vec![

@@ -1,4 +1,4 @@
-//! The dialect against what Qwen Code 0.24.4 writes, shortened.
+//! Tests of the dialect with the output of Qwen Code 0.24.4, shortened.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ struct Bench {
     rig: Rig,
     output: String,
     chat: String,
-    /// The lines that the tunnel has written, and how many prompts are among them.
+    /// The lines that the tunnel has written, and the number of prompts among them.
     input: Vec<String>,
     submits: u64,
     /// `true` if the tunnel replies.
@@ -45,7 +45,7 @@ impl Bench {
         bench
     }
 
-    /// A session that the gateway has opened.
+    /// Makes a session that the gateway has opened.
     fn opened() -> Self {
         let mut bench = Self::new();
         bench.connect(1);
@@ -55,7 +55,7 @@ impl Bench {
         bench
     }
 
-    /// A session that works on a prompt that was typed.
+    /// Makes a session that works on a prompt that was typed.
     fn at_work() -> Self {
         let mut bench = Self::opened();
         bench.write(&[user("go")]);
@@ -68,7 +68,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Another gateway, which opens what this one left.
+    /// Makes another gateway process that opens the sessions of this one.
     fn next_gateway(&self, asks: &[&str], prompt: Option<(u64, &str)>) -> Self {
         let resume = bench::left_by(&self.rig, S, asks, prompt);
         let mut next = Self {
@@ -104,7 +104,7 @@ impl Bench {
         self.serve();
     }
 
-    /// Qwen Code writes lines.
+    /// Writes lines of Qwen Code.
     fn write(&mut self, lines: &[Value]) {
         lines.iter().for_each(|events| self.output.push_str(&line(events.clone())));
         self.say(1, json!({ "type": "grown" }));
@@ -269,7 +269,7 @@ fn result(call: &str) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": [result] } })
 }
 
-/// A session in which a call waits for a yes.
+/// Makes a session in which a call waits for permission.
 fn waiting() -> Bench {
     let mut bench = Bench::at_work();
     bench.write(&[calls(&[("c1", "touch x")]), stop(), asks("r1", "c1")]);

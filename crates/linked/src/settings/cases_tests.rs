@@ -1,4 +1,4 @@
-//! One table of settings files, and what linking does to each for the three agents whose settings are edited.
+//! A table of settings files, with the effect of linking on each for the three agents whose settings are edited.
 
 use crate::settings::agents::linked_agent;
 use crate::settings::document::{Document, SettingsError, Syntax};
@@ -6,7 +6,7 @@ use crate::settings::hooks::own_command;
 use crate::settings::target::{TargetError, TargetKind};
 use crate::settings::target_state::TargetState;
 
-/// The agents that read a file: those that are not named refuse it, and so does linking.
+/// The agents that read a file: the others refuse it, and so does linking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
     All,
@@ -181,7 +181,7 @@ fn syntax(kind: &TargetKind) -> Syntax {
     }
 }
 
-/// Returns whether all of `part` is in `whole`, in its order: whether `whole` came from it by putting text in.
+/// Returns whether `whole` has all of `part`, in its order, and so can be the result of insertions into it.
 pub(crate) fn is_within(part: &str, whole: &str) -> bool {
     let mut bytes = whole.bytes();
     part.bytes().all(|one| bytes.any(|other| other == one))
@@ -353,7 +353,7 @@ fn commands_of_ours_are_known() {
     }
 }
 
-/// Entries in `text`, each with a change that a person made to it after linking.
+/// Entries in `text`, each with a change that the user made to it after linking.
 #[test]
 fn edits_of_a_person_stay() {
     let kind = kind("gemini");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::settings::cases_tests::{CASES, EDITED};
 use crate::settings::{LINKED_AGENTS, LinkError, LinkState, LinkedAgent, Linker, linked_agent};
 
-/// A home folder, and a state folder beside it.
+/// A home folder, with a state folder beside it.
 struct Person {
     dir: tempfile::TempDir,
 }
@@ -18,7 +18,7 @@ impl Person {
         person
     }
 
-    /// A path below the home folder.
+    /// Returns a path below the home folder.
     fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join("home").join(name)
     }
@@ -43,7 +43,7 @@ impl Person {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Everything below the home folder: path, and text or where a link leads.
+    /// Returns all files below the home folder: path, and text or the target of a link.
     fn files(&self) -> Vec<(PathBuf, String)> {
         let mut all = Vec::new();
         let mut left = vec![self.at("")];

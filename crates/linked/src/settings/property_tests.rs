@@ -29,7 +29,7 @@ struct Writer<'b> {
 }
 
 impl Writer<'_> {
-    /// Space, and comments where the agent reads them.
+    /// Writes space, and comments if the agent reads them.
     fn space(&mut self) {
         for _ in 0..self.tape.pick(3) {
             match self.tape.pick(8) {
@@ -87,7 +87,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Hooks of others, on events of ours and on others.
+    /// Writes hooks of others, on events of Plexus and on other events.
     fn hooks(&mut self) {
         let count = self.tape.pick(5);
         const EVENTS: [&str; 5] = ["SessionStart", "Stop", "BeforeTool", "Custom", "Notification"];
@@ -150,7 +150,7 @@ fn value(text: &str, syntax: Syntax) -> Value {
     Document::parse(text, syntax).unwrap().value().clone()
 }
 
-/// The value without lists and objects that are empty: those that linking finds are as good as none.
+/// Returns the value without empty lists and objects, which linking treats as absent.
 fn without_empty_hooks(text: &str, syntax: Syntax) -> Value {
     let mut value = value(text, syntax);
     let root = value.as_object_mut().unwrap();
@@ -168,7 +168,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|one| !matches!(one, ' ' | '\t' | '\r' | '\n' | ',')).collect()
 }
 
-/// A member at the beginning of the settings, as a person would write it.
+/// Adds a member at the beginning of the settings, as a user would write it.
 fn with_member(text: &str, member: &str) -> Option<String> {
     // A comment may have a brace too.
     let at = text.find(['{', '/'])?;
@@ -180,18 +180,18 @@ fn with_member(text: &str, member: &str) -> Option<String> {
     Some(text)
 }
 
-/// A change that a person, or the agent itself, makes to settings, whether linked or not.
+/// A change that a user, or the agent itself, makes to settings, whether linked or not.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// A program writes them anew: other space, no comments.
+    /// A program writes the file again, with other space and without comments.
     Reformat,
-    /// Another hook on one of our events.
+    /// Another hook on an event of Plexus.
     OtherGroup(&'static str, bool),
-    /// Another hook in our group.
+    /// Another hook in a group of Plexus.
     OtherEntry(&'static str),
-    /// One of our events goes.
+    /// The removal of an event of Plexus.
     Remove(&'static str),
-    /// The timeouts of all entries change.
+    /// A change of the timeouts of all entries.
     Timeouts,
 }
 
@@ -212,7 +212,7 @@ fn other(name: &str) -> Value {
     serde_json::json!({ "type": "command", "command": format!("other {name}") })
 }
 
-/// Makes a change. `linked` says whether our entries are in the settings: without them, there is no group of ours.
+/// Makes a change. `linked` is `true` if entries of Plexus are in the settings: without them, there is no group of Plexus.
 fn make(change: Change, settings: &mut Value, linked: bool) {
     let root = settings.as_object_mut().unwrap();
     match change {

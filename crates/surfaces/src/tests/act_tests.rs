@@ -1,4 +1,4 @@
-//! Actions: what a press may do, and what it may not.
+//! Tests of allowed and refused actions.
 
 use plexus_protocol::api::surfaces::SurfaceAction;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn act(set: &mut SurfaceSet, request: Value) -> Result<Action, ActionError> {
     set.act("s", &serde_json::from_value::<SurfaceAction>(request).unwrap(), at(1))
 }
 
-/// The code of a refusal, which has no effect.
+/// Returns the code of a refusal, which has no effect.
 fn refused(set: &mut SurfaceSet, request: Value) -> String {
     let before = bytes(set);
     let error = act(set, request.clone()).map(|action| format!("{action:?}")).expect_err(&request.to_string());

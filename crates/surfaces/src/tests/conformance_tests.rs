@@ -1,4 +1,4 @@
-//! A2UI's own examples, schemas and behaviours. CONFORMANCE.md lists what differs, and why.
+//! A2UI's own examples, schemas and behaviours. CONFORMANCE.md lists the differences, with reasons.
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ fn messages_of(text: &str) -> Vec<Value> {
     example["messages"].as_array().unwrap().clone()
 }
 
-/// Loads an example in one call and message by message; its text.
+/// Loads an example in one call and message by message, and returns its text.
 fn load(file: &str, messages: Vec<Value>) -> String {
     let mut set = SurfaceSet::default();
     set.messages(messages.clone(), at(0)).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -102,7 +102,7 @@ fn surface_examples_of_the_minimal_catalog_load_but_one() {
     }
 }
 
-/// The properties and the needed ones of a component in a schema.
+/// Returns the properties of a component in a schema, and the required ones.
 fn described(schema: &Value) -> (Map<String, Value>, Vec<String>) {
     let parts = schema["allOf"].as_array().unwrap();
     let mut props = Map::new();
@@ -117,7 +117,7 @@ fn described(schema: &Value) -> (Map<String, Value>, Vec<String>) {
     (props, needed)
 }
 
-/// Returns whether a schema says what a type of the table says.
+/// Checks that a schema agrees with a type of the table.
 fn agrees(ty: Type, schema: &Value, at: &str) {
     let refers = |name: &str| {
         let direct = schema["$ref"].as_str().is_some_and(|path| path.ends_with(&format!("/{name}")));
@@ -237,7 +237,7 @@ fn surface_catalog_agrees_with_both_schemas() {
     }
 }
 
-/// The value of a call, with a data model.
+/// Evaluates a call, with a data model.
 fn call(name: &str, args: Value, data: &Value) -> Value {
     let base = Pointer::default();
     let value = json!({"call": name, "args": args});

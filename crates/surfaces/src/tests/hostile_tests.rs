@@ -1,4 +1,4 @@
-//! Surfaces that mean harm: none panics, hangs or grows without bounds, and what is refused says why and changes nothing.
+//! Hostile surfaces: none panics, hangs or grows without bounds, and a refusal has a reason and changes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ enum Attack {
     Pressed(Value),
 }
 
-/// The expected end.
+/// The expected result.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Refused(&'static str),
-    /// The message is taken, and drawn without harm.
+    /// The message is accepted, and drawn without harm.
     Harmless,
 }
 
@@ -552,7 +552,7 @@ fn data() -> Vec<(End, Attack)> {
     out
 }
 
-/// A set with a surface to attack.
+/// Makes a set with a surface to attack.
 fn victim() -> SurfaceSet {
     let components = json!([
         {"id": "root", "component": "Column", "children": ["v", "b"]},

@@ -16,7 +16,7 @@ pub(super) fn at(n: i64) -> Timestamp {
     Timestamp::from_millis(1_763_717_400_000 + n)
 }
 
-/// A command as its JSON.
+/// Runs a command given as JSON.
 pub(super) fn show(set: &mut SurfaceSet, show: Value) -> Result<Change, SurfaceError> {
     set.show(serde_json::from_value::<Show>(show).unwrap(), at(0))
 }
@@ -25,7 +25,7 @@ pub(super) fn update(set: &mut SurfaceSet, update: Value) -> Result<Change, Surf
     set.update(serde_json::from_value::<Update>(update).unwrap(), at(0))
 }
 
-/// A set with one surface `s` of these components and this data.
+/// Makes a set with one surface `s` of these components and this data.
 pub(super) fn surface(components: Value, data: Value) -> SurfaceSet {
     let mut set = SurfaceSet::default();
     show(&mut set, json!({"surface": "s", "components": components, "data": data})).unwrap();

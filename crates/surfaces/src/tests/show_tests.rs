@@ -1,4 +1,4 @@
-//! Commands that are refused, and their messages.
+//! Tests of refused commands, with their messages.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn refused(components: Value) -> String {
     error.to_string()
 }
 
-/// The error of one component below a root.
+/// Returns the error of one component below a root.
 fn component(component: Value) -> String {
     let mut component = component;
     component["id"] = json!("c");

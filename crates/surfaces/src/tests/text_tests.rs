@@ -12,7 +12,7 @@ fn text(components: Value, data: Value) -> String {
     surface(components, data).get("s").unwrap().text(60)
 }
 
-/// The text of one component.
+/// Returns the text of one component.
 fn one(mut component: Value, data: Value) -> String {
     component["id"] = json!("root");
     text(json!([component]), data)
@@ -166,7 +166,7 @@ fn surface_resolution_has_a_limit_of_calls() {
     assert!(set.get("s").unwrap().text(80).len() < TEXT_MAX);
 }
 
-/// Text that a terminal or a reader could be harmed by, and some that is long.
+/// Generates text that could harm a terminal or a reader, including long text.
 fn hostile_text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "\\PC{0,12}",
@@ -210,7 +210,7 @@ fn hostile_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any component, with values of any type in its properties.
+/// Generates any component, with values of any type in its properties.
 fn hostile_component(number: usize) -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec![
         "Text",

@@ -48,7 +48,7 @@ fn state(screen: &vt100::Screen) -> String {
     all
 }
 
-/// The same of both screens, and of what a restored cursor shows.
+/// Returns the state of both screens, and of a restored cursor.
 fn states(model: &Model) -> String {
     let main = model.probe(b"\x1b[?47l");
     let restored = model.probe(b"\x1b8");
@@ -56,7 +56,7 @@ fn states(model: &Model) -> String {
     [state(model.screen()), state(main.screen()), state(restored.screen()), state(scrolled.screen())].join("\n---\n")
 }
 
-/// Cuts `bytes` at `cut`, joins there, and compares.
+/// Cuts `bytes` at `cut`, joins there, and compares the screens.
 fn check(size: (u16, u16), bytes: &[u8], cut: usize) {
     let mut whole = model(size);
     whole.feed(bytes);
@@ -120,7 +120,7 @@ fn character_that_is_broken_off_is_not_completed_later() {
     (0..=bytes.len()).for_each(|cut| check((8, 20), bytes, cut));
 }
 
-/// Pieces of output as programs write them.
+/// Generates pieces of output as programs write them.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let number = 0u16..12;
     prop_oneof![

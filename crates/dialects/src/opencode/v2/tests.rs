@@ -1,4 +1,4 @@
-//! The dialect against a double of OpenCode 2, made from the schema of its repository. One file: the double and its tests.
+//! Tests of the dialect with a double of OpenCode 2, made from the schema of its repository. One file: the double and its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ struct Session {
     forms: Vec<Value>,
 }
 
-/// A connection, and its server: with a log for each session, and a stream without replay.
+/// A connection, with its server: a log for each session, and a stream without replay.
 struct Stage {
     rig: Rig,
     connected: bool,
@@ -56,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// Ready, with the session `ses_1` open.
+    /// Makes a ready connection with the session `ses_1` open.
     fn open() -> Self {
         let mut stage = Self::new();
         stage.serve();
@@ -77,7 +77,7 @@ impl Stage {
         self.sessions.get_mut("ses_1").unwrap()
     }
 
-    /// An event of the log, which is also on the stream.
+    /// Adds an event to the log, which is also on the stream.
     fn durable(&mut self, sort: &str, mut data: Value) {
         data["sessionID"] = "ses_1".into();
         let session = self.session();
@@ -88,7 +88,7 @@ impl Stage {
         self.push(&event);
     }
 
-    /// An event of the stream only.
+    /// Adds an event to the stream only.
     fn live(&mut self, sort: &str, mut data: Value) {
         if sort != "form.created" {
             data["sessionID"] = "ses_1".into();
@@ -236,7 +236,7 @@ impl Stage {
         self.durable("session.text.ended", with("text", &pieces.concat()));
     }
 
-    /// The events since the last call, except checkpoints.
+    /// Returns the events since the last call, except checkpoints.
     fn events(&mut self) -> Vec<RuntimeEvent> {
         self.rig.take_events()
     }
@@ -261,13 +261,13 @@ impl Stage {
         self.rig.connect();
     }
 
-    /// Another gateway takes over, with what the last one stored.
+    /// Makes another gateway process take over, with the state that the last one stored.
     fn another_gateway(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
         self.take_over(prompt, asks);
         self.serve();
     }
 
-    /// As [`another_gateway`](Self::another_gateway); its requests that read the session get no reply yet.
+    /// Takes over like [`another_gateway`](Self::another_gateway); requests that read the session get no reply yet.
     fn take_over(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
         self.store_checkpoints();
         let checkpoint = self.rig.checkpoint.clone().unwrap();
@@ -293,7 +293,7 @@ impl Stage {
     }
 }
 
-/// The agent's text among these.
+/// Returns the agent's text among these events.
 fn words(events: &[RuntimeEvent]) -> String {
     let mut all = String::new();
     for events in events {
