@@ -11,7 +11,7 @@ pub struct HttpRequest {
     pub id: u64,
     /// The address: the endpoint, or its remote control.
     pub base: HttpBase,
-    /// `GET`, `POST`, `DELETE`.
+    /// The method: `GET`, `POST` or `DELETE`.
     pub method: &'static str,
     /// Path and query, already escaped.
     pub path: String,

@@ -587,7 +587,7 @@ pub struct ExpectedAnswer {
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// `Completed`, `Error` or `Cancelled`.
+    /// The status: `Completed`, `Error` or `Cancelled`.
     pub status: RunStatus,
     /// The runtime's own stop reason (`end_turn`, `max_tokens`, `refusal` …).
     pub stop_reason: Option<String>,

@@ -48,7 +48,7 @@ pub(super) fn text_block(text: &str) -> Value {
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolUpdate {
-    /// Set by [`draft`](Self::draft).
+    /// The type of the update, set by [`draft`](Self::draft).
     pub(super) session_update: &'static str,
     pub(super) tool_call_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]

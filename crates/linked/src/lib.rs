@@ -4,7 +4,7 @@
 //!
 //! - [`TABLE`] has the dialects of their sessions, one for each agent, on the core in `terminals`. They are pure. (The terminals of
 //!   OpenCode are of [`plexus_dialects`]: each is a server like any other of OpenCode.)
-//! - `settings` has what `plexus link` writes into the settings of agents, so that they start their helpers ([`LINKED_AGENTS`],
+//! - `settings` has the entries that `plexus link` writes into agents' settings, so that they start their helpers ([`LINKED_AGENTS`],
 //!   [`Linker`]). Its module `files` alone reads and writes.
 
 use plexus_dialects::MakeDialect;

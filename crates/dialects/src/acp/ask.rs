@@ -20,7 +20,7 @@ use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, Request
 /// An open request.
 #[derive(Serialize, Deserialize)]
 pub(super) enum PendingRequest {
-    /// `session/request_permission`, with the options it offers.
+    /// A permission request (`session/request_permission`), with its options.
     Permission {
         native: NativeId,
         options: Vec<String>,

@@ -23,7 +23,7 @@ const VARIABLES_MAX: usize = 8;
 pub(super) struct AuthMethod {
     id: String,
     name: String,
-    /// `env_var` or `terminal`; `None` for `authenticate` alone.
+    /// The type, `env_var` or `terminal`; `None` for `authenticate` alone.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
     sort: Option<String>,
     /// The environment variables that it reads.

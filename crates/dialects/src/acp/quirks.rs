@@ -100,7 +100,7 @@ pub(super) struct AllowedTools {
 /// The field in which an agent itself names the MCP server of a tool call. Titles are written by the model and prove nothing.
 #[derive(Clone, Copy)]
 pub(super) enum ServerField {
-    /// `_meta.serverId` of the tool call, in the request or where it was announced.
+    /// The member `_meta.serverId` of the tool call, in the request or in the announcement.
     MetaServerId,
     /// The id of the tool call, which begins with `mcp_SERVER_`, together with this option, which only MCP tools have.
     CallIdPrefix {

@@ -14,10 +14,10 @@
 //! - A confirm does not name its tool call; the `permission.ready` right before it does.
 //! - A cancel with an open question hangs until it is answered, and an approval would still run the command: every open question is denied
 //!   before the cancel is sent.
-//! - Picks (approval mode, onboarding) may come before `run.start` is answered and delay the answer for as long as people take: only the
+//! - Picks (approval mode, onboarding) may come before `run.start` is answered and delay the answer for as long as the user takes: only the
 //!   retry of a busy start has a time limit.
 //! - `run.status` is optional: `final` completes a turn, and an accepted cancel may be the last message of a run. After enough silence such
-//!   a run ends (`quiet`), so that none runs for ever.
+//!   a run ends (`quiet`), so that none runs forever.
 //! - An unanswered call of a client's tool (`client.tool.call`) blocks the run and its cancel. Tools come with `run.start`, and the gateway
 //!   declares none, so a call is answered "no such tool" at once. To support them, a prompt would carry its client's tools, the call would
 //!   go to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is

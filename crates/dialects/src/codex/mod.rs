@@ -7,7 +7,7 @@
 //! Rules that follow from the server's behaviour:
 //! - Connecting does not subscribe: only `thread/resume` (or `thread/start`) brings a thread's events, and with them its open questions,
 //!   under their old ids.
-//! - The events after its result follow without a gap, except the text of a message under way: that is missing and reported as a gap; the
+//! - The events after its result follow without a gap, except the text of a message in progress: it is missing and reported as a gap; the
 //!   full text comes with the end of the message.
 //! - A turn that was not started here is another client's: reported with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
 //! - Which clients show a thread is not on the wire, so neither is whether its terminal is open. Only of a thread that nobody has joined is
@@ -230,7 +230,7 @@ struct Thread {
     /// The number of refused requests to join the thread.
     #[serde(skip)]
     joins: u8,
-    /// The number of times that the current turn was read as interrupted without a cancel; and whether it is to be read again.
+    /// The number of times that the current turn was read as interrupted without a cancel; `doubted` is `true` if it is read again.
     #[serde(skip)]
     doubts: u8,
     #[serde(skip)]

@@ -59,7 +59,7 @@ pub(super) struct Dialog<'a> {
     pub(super) options: Vec<String>,
 }
 
-/// `{"id","selection"}`
+/// The answer to a dialog: `{"id","selection"}`.
 #[derive(Deserialize)]
 pub(super) struct Selection<'a> {
     #[serde(borrow)]

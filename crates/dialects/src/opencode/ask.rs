@@ -27,11 +27,11 @@ const EXPIRED: &str = "expired, not a user decision";
 /// The route of an answer to a permission, of which OpenCode has had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerRoute {
-    /// `POST /permission/{id}/reply`.
+    /// The route `POST /permission/{id}/reply`.
     Reply,
-    /// `POST /session/{id}/permissions/{id}`, which has no reason.
+    /// The route `POST /session/{session}/permissions/{id}`, which has no reason.
     Session,
-    /// `POST /api/session/{session}/permission/{id}/reply`.
+    /// The route `POST /api/session/{session}/permission/{id}/reply`.
     Api,
 }
 

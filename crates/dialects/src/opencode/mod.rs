@@ -14,7 +14,7 @@
 //!   reply, or if a second read finds the same state.
 //! - OpenCode has other clients (its own TUI): their prompts are foreign runs, their answers are answers from elsewhere, and the first
 //!   answer wins.
-//! - After an abort OpenCode lists the aborted questions for ever: a question whose message is complete is closed.
+//! - After an abort OpenCode lists the aborted questions forever: a question whose message is complete is closed.
 //! - A reverted conversation keeps its messages, and names the revert in its session, until the next prompt: then they are removed. Before
 //!   that it can be undone.
 //! - Every route takes the session's folder: without it, OpenCode searches another one.

@@ -1,13 +1,13 @@
 //! OpenCode in its own terminal, by the plugin that `plexus link opencode` adds (`clients/opencode-plugin/plexus.js`).
 //!
-//! Plain `opencode` listens nowhere. The plugin runs in its process and keeps a tunnel open ([`link`]): it passes on the events of
-//! OpenCode's bus, and makes the requests of its API there. So each tunnel is a server like any other, and has a state of its own here;
-//! what is added is which sessions are in which terminal, and how they begin and end:
+//! Plain `opencode` listens nowhere. The plugin runs in its process and keeps a tunnel open ([`link`]): it forwards the events of
+//! OpenCode's bus, and makes the requests of its API there. So each tunnel is a server like any other, and has a state of its own here.
+//! In addition, this module knows the terminal of each session, and the beginning and end of sessions:
 //! - A session appears when it is created in a linked terminal, which its first prompt does, or first does something there; those that
 //!   OpenCode only lists do not.
-//! - A tunnel that is lost comes back under the same name, in this gateway or the next, and its sessions go on. They end with the
+//! - A tunnel that is lost comes back under the same name, in this gateway or the next, and its sessions continue. They end with the
 //!   process of the terminal, or when the tunnel stays away.
-//! - A session that goes on in another terminal moves there.
+//! - A session that continues in another terminal moves there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -52,7 +52,7 @@ const PROMPT_LIMITS: PromptLimits = PromptLimits { waiting: 60, sent: 120, unkno
 pub(crate) struct ClaudeTerminal {
     pub(super) session: SessionState,
     transcript: TranscriptReader,
-    /// The reports of hooks that wait until the transcript is read, and the size of their text in bytes.
+    /// The reports of hooks that wait until the transcript is read; `queued_bytes` is the size of their text.
     pub(super) queue: VecDeque<HookReport>,
     queued_bytes: usize,
     /// `true` if a hook began the turn, and its prompt is not in the transcript yet, which is written a moment later.

@@ -109,7 +109,7 @@ pub(crate) struct QwenTerminal {
     /// Lines of the chat file that wait until the dual output is read.
     held: VecDeque<ChatLine>,
     reading: bool,
-    /// Set if another read follows; `true` if the chat file is read, too.
+    /// `Some` if another read follows; `true` if the chat file is read, too.
     read_again: Option<bool>,
     /// The offset of the beginning of the message in progress, which names its pieces.
     block: u64,

@@ -47,7 +47,7 @@ pub enum SettingsError {
     /// The outermost value is not an object.
     #[error("it holds {found} where the settings' object `{{..}}` belongs; put the settings into an object")]
     NotAnObject {
-        /// The kind of value that is there.
+        /// The actual kind of the value.
         found: &'static str,
     },
     /// An object has a duplicate key, of which agents read only one.

@@ -37,7 +37,7 @@ struct Queue {
     messages: VecDeque<Bytes>,
     bytes: usize,
     pace: Pace,
-    /// The connection ends once everything is sent.
+    /// `true` if the connection ends once everything is sent.
     closing: bool,
     /// The time of the attachment's last progress.
     progress: Instant,

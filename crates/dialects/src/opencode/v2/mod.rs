@@ -178,7 +178,7 @@ struct Frame<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     durable: Option<Durable>,
-    /// Set on the marker at the end of a log.
+    /// The sequence number, on the marker at the end of a log.
     seq: Option<u64>,
 }
 
