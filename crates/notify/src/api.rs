@@ -1,5 +1,4 @@
-//! The routes by which a device subscribes to notifications, chooses among them, and tests them. Each is about the calling device
-//! only.
+//! The routes by which a device subscribes to notifications, chooses among them, and tests them. Each applies to the calling device only.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -21,7 +20,7 @@ use plexus_router::{Core, Problem};
 pub struct NotifyState {
     /// The kernel.
     pub core: Core,
-    /// The targets and how to reach them.
+    /// The targets, and the means to reach them.
     pub notifier: Notifier,
 }
 
@@ -42,7 +41,7 @@ pub fn routes() -> Vec<Route<NotifyState>> {
     ]
 }
 
-/// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
+/// A subscription in the form of a browser's `PushSubscription.toJSON()`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Subscribe {
@@ -50,7 +49,7 @@ pub(crate) struct Subscribe {
     #[schema(min_length = 1, max_length = 1024)]
     endpoint: String,
     keys: SubscribeKeys,
-    /// The time when it ends, if the browser says so; the service reports it too.
+    /// The time when the subscription expires, if the browser reports it; the service reports it too.
     #[serde(rename = "expirationTime")]
     #[schema(value_type = Option<f64>)]
     _expiration: Option<serde::de::IgnoredAny>,
@@ -64,36 +63,36 @@ pub(crate) struct SubscribeKeys {
     auth: String,
 }
 
-/// The changes to a device's choices; an absent member stays.
+/// The changes to a device's choices; absent members stay unchanged.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushChoice {
-    /// `true` if to hear of requests that open.
+    /// `true` to get notifications of requests that open.
     requests: Option<bool>,
-    /// `true` if to hear of runs that complete.
+    /// `true` to get notifications of runs that complete.
     ends: Option<bool>,
-    /// `true` if to hear of runs that fail.
+    /// `true` to get notifications of runs that fail.
     failures: Option<bool>,
-    /// Minutes without an event in a run after which to hear of it; 0: never.
+    /// Minutes without an event in a run after which to get a notification; 0 for never.
     #[schema(maximum = 1440)]
     no_progress_minutes: Option<u16>,
-    /// The quiet hours; `null`: none.
+    /// The quiet hours; `null` for none.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<QuietHours>)]
     quiet: Option<Option<QuietHours>>,
 }
 
-/// Hours in which a device is not disturbed.
+/// Hours in which a device gets no notifications.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuietHours {
-    /// `22:00`
+    /// The beginning: `22:00`
     #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     from: String,
-    /// `07:00`; before `from` it is the next day's.
+    /// The end: `07:00`; before `from` it is on the next day.
     #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     to: String,
-    /// Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
+    /// Number of minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
     #[schema(minimum = -840, maximum = 840)]
     offset_minutes: i16,
     /// The device's time zone, by its IANA name (`Intl.DateTimeFormat().resolvedOptions().timeZone`): with it the hours are the
@@ -124,12 +123,12 @@ pub(crate) struct Push<'a> {
     /// The `applicationServerKey`, in base64url.
     public_key: &'a str,
     subscribed: bool,
-    /// Set if it was subscribed, and the subscription ended against its choice: it may subscribe anew by itself.
+    /// `true` if the device was subscribed, and the subscription ended against its choice: it may subscribe again by itself.
     lapsed: bool,
     settings: ChosenChannels,
 }
 
-/// A notification was taken.
+/// The result of a test notification that was accepted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PushTried {
     /// The push service's status.
@@ -149,7 +148,7 @@ fn shown(state: &NotifyState, target: &str) -> Reply {
     answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(target)))
 }
 
-/// The target that the calling device is.
+/// Returns the target of the calling device.
 fn own_target(call: &Call) -> Result<String, Problem> {
     Ok(target_of(&call.caller()?.device().device_id))
 }
@@ -170,7 +169,7 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
     let subscription = Subscription { endpoint, p256dh, auth, key };
     notifier.claim(&target, &subscription.endpoint).await.map_err(storage)?;
     let keys = subscription.keys().filter(|(theirs, auth)| theirs.len() == POINT && auth.len() == AUTH);
-    // Encrypting something shows whether the key is a point of the curve.
+    // Encrypting a text verifies that the key is a point of the curve.
     let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
     if !usable {
         let words = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
@@ -178,7 +177,7 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
     }
     let change = |row: &mut TargetRow| {
         if row.subscription.as_ref() != Some(&subscription) {
-            // To a new subscription nothing was sent.
+            // Nothing was sent to a new subscription.
             row.leave();
             row.subscription = Some(subscription);
         }
@@ -223,7 +222,7 @@ async fn choose(state: NotifyState, call: Call) -> Reply {
     shown(&state, &target)
 }
 
-/// Sends a test at once, whatever the viewers and the quiet hours, and reports the outcome.
+/// Sends a test at once, regardless of viewers and quiet hours, and reports the outcome.
 async fn test(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushTry {} = call.json()?;

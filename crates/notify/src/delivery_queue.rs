@@ -6,20 +6,20 @@ use super::rule::Millis;
 use super::sender::PostOutcome;
 use super::text::NotificationMessage;
 
-/// Notifications that wait for one target; past it the oldest is dropped and counted, and is seen in the inbox only.
+/// Maximum number of notifications that wait for one target; beyond it the oldest is dropped and counted, and is only in the inbox.
 const WAITING: usize = 32;
-/// The wait after a first failure, in milliseconds; it doubles with each.
+/// Wait after a first failure, in milliseconds; it doubles with each further one.
 const BACKOFF: Millis = 1000;
-/// The longest wait between two attempts, in milliseconds.
+/// Maximum wait between two attempts, in milliseconds.
 const BACKOFF_MAX: Millis = 60_000;
 
 /// A notification in the queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueuedNotification {
     pub(super) message: NotificationMessage,
-    /// Set if it withdraws an earlier one of its tag.
+    /// `true` if the notification withdraws an earlier one of its tag.
     pub(super) withdraws: bool,
-    /// The tags of the requests that the target knows of once it is delivered.
+    /// The tags of the requests that the target knows once the notification is delivered.
     pub(super) tells: Vec<String>,
 }
 
@@ -41,9 +41,9 @@ pub(super) enum AttemptOutcome {
     Delivered(QueuedNotification),
     /// The notification will be tried again.
     Retry,
-    /// The notification was given up, or replaced by a later one of its tag.
+    /// The notification was dropped, or replaced by a later one of its tag.
     Dropped(QueuedNotification),
-    /// The target is gone.
+    /// The target no longer exists.
     Gone,
 }
 
@@ -57,7 +57,7 @@ impl DeliveryQueue {
             if at == 0 {
                 self.failures = 0;
             }
-            // What was never sent needs no withdrawal.
+            // A notification that was never sent needs no withdrawal.
             if notification.withdraws && old.is_some_and(|old| !old.withdraws) && !self.queue.iter().any(same) {
                 return None;
             }
@@ -66,7 +66,7 @@ impl DeliveryQueue {
         if self.queue.len() > WAITING { self.queue.remove(unsent) } else { None }
     }
 
-    /// The next notification, if it is due and none is being sent.
+    /// Returns the next notification, if it is due and none is being sent.
     pub(super) fn take(&mut self, now: Millis) -> Option<&QueuedNotification> {
         if self.sending || now < self.wait_until {
             return None;
@@ -107,7 +107,7 @@ impl DeliveryQueue {
                         return AttemptOutcome::Retry;
                     }
                     None => {}
-                    // It was never delivered, so its withdrawal is no news either.
+                    // The notification was never delivered, so it needs no withdrawal.
                     Some(at) if self.queue[at].withdraws && !self.queue[0].withdraws => drop(self.queue.remove(at)),
                     Some(_) => {}
                 }

@@ -16,29 +16,29 @@ use serde_json::json;
 
 use plexus_protocol::Timestamp;
 
-/// The file of the key pair in the state folder. Whoever has it can send to every subscription that they know; if it is lost, every
-/// device subscribes anew.
+/// The file of the key pair in the state folder. Its holder can send to every known subscription; if it is lost, every device subscribes
+/// again.
 pub(super) const KEY_FILE: &str = "push.key";
-/// Time that a proof is valid, in seconds: services accept a day at most, and their clocks may differ from ours.
+/// Lifetime of a proof, in seconds: services accept a day at most, and their clocks may differ from the gateway's.
 const PROOF_LIFE: i64 = 12 * 3600;
-/// Longest key file, in bytes; a longer one is not ours.
+/// Maximum size of the key file, in bytes; a longer one is not the gateway's.
 const KEY_FILE_MAX: usize = 1024;
-/// Bytes of a P-256 point, uncompressed.
+/// Length of an uncompressed P-256 point, in bytes.
 pub(super) const POINT: usize = 65;
-/// Bytes of the secret of a subscription.
+/// Length of the secret of a subscription, in bytes.
 pub(super) const AUTH: usize = 16;
 /// The announced record size, in bytes: a message is one record.
 const RECORD: u32 = 4096;
-/// Messages are padded to a multiple of this, in bytes, so that their length says little.
+/// Block size to which messages are padded, in bytes, so that their length reveals little.
 const FILL: usize = 512;
 
 /// The key pair of the gateway.
 pub(super) struct Keys {
     pair: EcdsaKeyPair,
     random: SystemRandom,
-    /// The public half, as browsers take it (`applicationServerKey`).
+    /// The public half, in the form for browsers (`applicationServerKey`).
     pub(super) public: String,
-    /// `true` if it is new, so that existing subscriptions were made for another.
+    /// `true` if the pair is new, so that existing subscriptions were made for another.
     pub(super) made: bool,
 }
 
@@ -46,7 +46,7 @@ impl Keys {
     /// Reads the pair in `home`, or makes it, readable by its owner only.
     ///
     /// # Errors
-    /// In words, with the fix.
+    /// A text for users, with the fix.
     pub(super) fn open(home: &Path) -> Result<Self, String> {
         let path = home.join(KEY_FILE);
         let random = SystemRandom::new();
@@ -76,7 +76,7 @@ impl Keys {
         Ok(Self { pair, random, public, made: made_now })
     }
 
-    /// The `Authorization` for a push service at the origin `audience`.
+    /// Returns the `Authorization` for a push service at the origin `audience`.
     pub(super) fn proof(&self, audience: &str, contact: Option<&str>, now: Timestamp) -> Option<String> {
         let mut claims = json!({ "aud": audience, "exp": now.as_millis() / 1000 + PROOF_LIFE });
         if let Some(contact) = contact {
@@ -113,7 +113,7 @@ impl Keys {
         message.push(u8::try_from(POINT).ok()?);
         message.extend_from_slice(public.as_ref());
         message.extend_from_slice(&sealed);
-        // What services accept: RFC 8030, 7.2.
+        // The maximum that services accept: RFC 8030, 7.2.
         (message.len() <= RECORD as usize).then_some(message)
     }
 }
@@ -132,14 +132,14 @@ fn hkdf<const N: usize>(salt: &[u8], secret: &[u8], info: &[&[u8]]) -> Option<[u
     Some(out)
 }
 
-/// RFC 8291, 3.4: the key and the nonce of the one record.
+/// Derives the key and the nonce of the record (RFC 8291, 3.4).
 fn derive(secret: &[u8], auth: &[u8], theirs: &[u8], ours: &[u8], salt: &[u8]) -> Option<([u8; 16], [u8; 12])> {
     let secret: [u8; 32] = hkdf(auth, secret, &[b"WebPush: info\0", theirs, ours])?;
     let key = hkdf(salt, &secret, &[b"Content-Encoding: aes128gcm\0"])?;
     Some((key, hkdf(salt, &secret, &[b"Content-Encoding: nonce\0"])?))
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read, completely or not at all.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     let _ = std::fs::remove_file(&beside);

@@ -1,5 +1,5 @@
-//! Drives the rule: one task that follows the log, the viewers and the clock, and sends. It waits for no service: each attempt is a
-//! task of its own, one for each target at a time.
+//! The engine of the rule: one task that follows the log, the viewers and the clock, and sends. It waits for no service: each attempt is
+//! a task of its own, one for each target at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -24,10 +24,10 @@ use plexus_router::follow::FollowLog;
 use plexus_router::stop::stopping;
 use plexus_sessions::{Directory, Filter};
 
-/// The longest sleep: finds sessions and devices that are gone without an event, and clocks that were set.
+/// Maximum sleep: detects sessions and devices that were removed without an event, and clocks that were set.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// A target, and what waits for it.
+/// A target, and the deliveries that wait for it.
 struct PendingDeliveries {
     to: Destination,
     queue: DeliveryQueue,
@@ -40,7 +40,7 @@ struct Engine {
     core: Core,
     rules: RuleState,
     deliveries: BTreeMap<String, PendingDeliveries>,
-    /// Targets and tags of news that they know to be over, still to be removed from their rows.
+    /// Targets and tags of news that they know to have ended, still to be removed from their rows.
     known: Vec<(String, String)>,
     attempts: JoinSet<(String, Destination, PostOutcome)>,
     give_up: Millis,
@@ -76,8 +76,8 @@ struct RunOver {
     message: Option<String>,
 }
 
-/// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again: what the end of the last
-/// gateway did to them is news.
+/// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again: the changes made at the end of
+/// the last gateway are news.
 pub(super) async fn run(notifier: Notifier, core: Core, from: Position) {
     let mut stop = core.stop.clone();
     let settings = &notifier.shared.settings;
@@ -129,7 +129,7 @@ pub(super) async fn run(notifier: Notifier, core: Core, from: Position) {
     }
 }
 
-/// The clock of all waits: it is never set.
+/// Returns the time of the clock for all waits, which is never set.
 fn millis_now() -> Millis {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     Millis::try_from(BEGUN.elapsed().as_millis()).unwrap_or(Millis::MAX)
@@ -139,7 +139,7 @@ fn wall_clock() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// The tags of the requests among these.
+/// Returns the tags of the requests among these.
 fn tags(texts: &[Arc<NotificationText>]) -> Vec<String> {
     let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
     asked.map(|text| text.tag.clone()).collect()
@@ -149,7 +149,7 @@ fn count(to: &Destination, outcome: &str) {
     metrics().notifications.with_label_values(&[to.kind(), outcome]).inc();
 }
 
-/// A push service that refuses our key for a subscription (401, 403) always will, so the subscription counts as gone.
+/// Treats the subscription as gone if a push service refuses the gateway's key for it (401, 403), because the service always will.
 pub(super) fn without_rejected_key(to: &Destination, outcome: PostOutcome) -> PostOutcome {
     match (to, outcome) {
         (Destination::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
@@ -186,7 +186,7 @@ impl Engine {
                 self.push(&name, QueuedNotification { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
             }
         }
-        // A silence begins anew with the gateway, which saw nothing of what was before.
+        // A silence begins again with the gateway, which saw no earlier events.
         for run in self.directory.runs(&Filter::all()) {
             if run.status == RunStatus::Running {
                 let Some(session) = self.directory.session(&run.session_id) else { continue };
@@ -205,7 +205,7 @@ impl Engine {
             .run_goes_on(NotificationText::of_silence(run, session.clone(), runtime.clone(), title.as_deref()), now);
     }
 
-    /// Ends the silence of the run that an event belongs to. Who comes, looks and goes is no progress of the agent.
+    /// Ends the silence of the run that an event belongs to. Clients that join, view and leave are no progress of the agent.
     fn progress(&mut self, event: &Event, now: Millis) {
         if matches!(event.kind, Kind::ClientJoined | Kind::ClientLeft | Kind::RuntimeStatus) {
             return;
@@ -214,7 +214,7 @@ impl Engine {
         self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
     }
 
-    /// The withdrawal of what an earlier gateway sent and is over by now.
+    /// Returns the withdrawal of a notification that an earlier gateway sent and whose news has ended.
     async fn over(&self, tag: &str) -> Option<NotificationMessage> {
         let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
         let request = self.directory.requests().get(&id).await.ok()??;
@@ -269,7 +269,7 @@ impl Engine {
                 let failed = match status {
                     RunStatus::Completed => false,
                     RunStatus::Error => true,
-                    // Whoever cancelled it knows.
+                    // The user who cancelled the run knows it.
                     _ => return,
                 };
                 let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
@@ -326,7 +326,7 @@ impl Engine {
         self.rules.targets(targets, millis_now());
     }
 
-    /// Removes what is gone without an event: deleted sessions, expired devices.
+    /// Removes targets and news that disappeared without an event: deleted sessions, expired devices.
     async fn sweep(&mut self) {
         let gone = self.rules.texts().filter(|text| self.directory.session(&text.session_id).is_none());
         let gone: Vec<String> = gone.map(|text| text.tag.clone()).collect();
@@ -381,14 +381,14 @@ impl Engine {
         }
     }
 
-    /// Queues what is due, and starts the attempts that may start.
+    /// Queues the due notifications, and starts the attempts that may start.
     fn tick(&mut self, now: Millis) {
         let actions = self.rules.tick(now);
         self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         for (name, pending) in &mut self.deliveries {
             let Some(queued) = pending.queue.take(now) else { continue };
             let (notifier, to, message) = (self.notifier.clone(), pending.to.clone(), queued.message.clone());
-            // A push service that refuses a signature for its time would end the subscription.
+            // A push service that refuses a signature because of its time would end the subscription.
             let (name, signed_at) = (name.clone(), self.directory.clock().steady(wall_clock()));
             self.attempts.spawn(async move {
                 let outcome = notifier.send(&to, &message, signed_at).await;
@@ -418,7 +418,7 @@ impl Engine {
     }
 
     async fn record_attempt(&mut self, target: &str, to: &Destination, outcome: PostOutcome) {
-        // The device may have subscribed anew meanwhile: then this attempt was for its old subscription.
+        // The device may have subscribed again meanwhile: then this attempt was for its old subscription.
         let Some(pending) = self.deliveries.get_mut(target).filter(|pending| pending.to == *to) else { return };
         let outcome = without_rejected_key(to, outcome);
         let kept = match pending.queue.record_attempt(outcome, self.give_up, millis_now()) {
@@ -471,7 +471,7 @@ impl Engine {
 }
 
 impl Notifier {
-    /// Removes a subscription that the service no longer knows. What the device chose stays.
+    /// Removes a subscription that the service no longer knows. The device's choices stay.
     pub(super) async fn gone(&self, target: &str, subscription: &super::Subscription) -> Result<(), String> {
         self.change(target, |row| {
             if row.subscription.as_ref() == Some(subscription) {

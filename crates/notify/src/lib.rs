@@ -1,10 +1,10 @@
-//! Notifications to devices and to the owner's own channels. One file: the stored state of each target, and how a target is reached.
-//! The engine follows the log like any subscriber, hears of viewers, asks the `rule` what to send, and sends it; nobody waits for it,
-//! whatever the services do.
+//! Notifications to devices and to the owner's own channels. One file: the stored state of each target, and the way to reach it. The
+//! engine follows the log like any subscriber, observes viewers, applies the `rule`, and sends; nothing waits for it, regardless of the
+//! services.
 //!
-//! What a service accepted is stored beside the subscription: after a restart nothing is sent twice, and what is over can still be
-//! withdrawn. (After a kill between the acceptance and its storage a notification may come twice; the second replaces the first.)
-//! Requests that are open at a start and were not sent are considered again.
+//! Notifications that a service accepted are stored beside the subscription: after a restart nothing is sent twice, and ended news can
+//! still be withdrawn. (After a kill between the acceptance and its storage a notification may be sent twice; the second replaces the
+//! first.) Requests that are open at a start and were not sent are considered again.
 
 mod api;
 mod channels;
@@ -46,16 +46,16 @@ use plexus_router::public_address::PublicAddresses;
 use plexus_sessions::{CommitEntry, CommitRows, Log};
 use plexus_store::PushChange;
 
-/// Time that nobody must have viewed a session before its news is sent, unless the configuration says otherwise.
+/// Default time without viewers of a session before its news is sent.
 pub const AFTER: Duration = Duration::from_secs(20);
-/// Time that a failed notification is retried, unless the configuration says otherwise.
+/// Default time for which a failed notification is retried.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
-/// Most channels of one kind.
+/// Maximum number of channels of one kind.
 pub const CHANNELS: usize = 16;
-/// Most tags that the row of a target remembers as sent: as many as the rule keeps.
+/// Maximum number of tags that the row of a target remembers as sent: as many as the rule remembers.
 const TOLD: usize = 1024;
 
-/// A secret of the configuration; never shown.
+/// A secret of the configuration; never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HiddenText(pub String);
 
@@ -68,9 +68,9 @@ impl fmt::Debug for HiddenText {
 /// The settings of `[push]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// Time that nobody must have viewed a session before its news is sent.
+    /// Time without viewers of a session before its news is sent.
     pub after: Duration,
-    /// Time that a failed notification is retried.
+    /// Time for which a failed notification is retried.
     pub give_up_after: Duration,
     /// The contact for push services: `mailto:` or `https:`.
     pub contact: Option<String>,
@@ -86,18 +86,18 @@ impl Default for NotifySettings {
     }
 }
 
-/// A device's subscription, as its browser gave it.
+/// A device's subscription, in the form of its browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Subscription {
     endpoint: String,
     p256dh: String,
     auth: String,
-    /// The public half of our key that it was made for; rows of earlier releases do not have it.
+    /// The public half of the gateway's key for which it was made; absent in rows of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
 
-/// Quiet hours as a device sets them.
+/// The quiet hours of a device, as it set them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = PushQuiet)]
 struct Hours {
@@ -110,7 +110,7 @@ struct Hours {
 }
 
 impl Hours {
-    /// The hours, if they are valid.
+    /// Returns the hours, if they are valid.
     fn read(&self) -> Option<Quiet> {
         let minutes = |text: &str| {
             let (hours, minutes) = text.split_once(':')?;
@@ -146,27 +146,27 @@ struct ChosenChannels {
 struct TargetRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<Subscription>,
-    /// The subscription ended without its wish: its page subscribes anew at its next visit.
+    /// `true` if the subscription ended against the device's choice: its page subscribes again at its next visit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lapsed: bool,
     #[serde(default)]
     chosen: ChosenChannels,
-    /// The tags of what was sent and not withdrawn.
+    /// The tags of the notifications that were sent and not withdrawn.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     told: BTreeSet<String>,
-    /// The same, of what was in a summary.
+    /// The tags of the news that was in a summary.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     summed: BTreeSet<String>,
 }
 
 impl TargetRow {
-    /// Drops the subscription, for its page to subscribe anew.
+    /// Drops the subscription, for its page to subscribe again.
     fn mark_lapsed(&mut self) {
         self.leave();
         self.lapsed = true;
     }
 
-    /// Drops the subscription and what was sent to it.
+    /// Drops the subscription and the record of notifications sent to it.
     fn leave(&mut self) {
         self.subscription = None;
         self.lapsed = false;
@@ -174,7 +174,7 @@ impl TargetRow {
         self.summed.clear();
     }
 
-    /// Drops what was sent with this tag.
+    /// Drops the record of the notification with this tag.
     fn forget(&mut self, tag: &str) {
         if tag == text::SUM_TAG {
             self.summed.clear();
@@ -193,7 +193,7 @@ enum Destination {
 }
 
 impl Destination {
-    /// The label in the metrics.
+    /// Returns the label in the metrics.
     const fn kind(&self) -> &'static str {
         match self {
             Self::Push(_) => "push",
@@ -202,7 +202,7 @@ impl Destination {
     }
 }
 
-/// The targets and how to reach them. Cheap to clone; clones share everything.
+/// The targets, and the means to reach them. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Notifier {
     shared: Arc<Shared>,
@@ -210,14 +210,14 @@ pub struct Notifier {
 
 struct Shared {
     settings: NotifySettings,
-    /// The beginning of links in notifications.
+    /// The source of the beginning of links in notifications.
     addresses: Arc<PublicAddresses>,
     keys: Keys,
     sender: Sender,
     log: Log,
     origin: Arc<Origin>,
     rows: Mutex<BTreeMap<String, TargetRow>>,
-    /// Held while a row changes, the write included.
+    /// Held while a row changes, including the write.
     changing: tokio::sync::Mutex<()>,
     changed: watch::Sender<u64>,
 }
@@ -226,7 +226,7 @@ impl Notifier {
     /// Reads the stored targets, and the key pair in `home`, which is made if it is absent. Links begin with the public URL of `addresses`.
     ///
     /// # Errors
-    /// In words, with the fix.
+    /// A text for users, with the fix.
     pub fn open(
         home: &Path,
         log: &Log,
@@ -238,7 +238,7 @@ impl Notifier {
         for (name, body) in log.store().pushes().map_err(|error| error.to_string())? {
             match serde_json::from_slice(&body) {
                 Ok(row) => drop(rows.insert(name, row)),
-                // A device subscribes anew by itself; that is no reason not to start.
+                // A device subscribes again by itself, so this does not prevent the start.
                 Err(error) => {
                     tracing::warn!(name, %error, "the stored notification state of a target is damaged and ignored")
                 }
@@ -272,7 +272,7 @@ impl Notifier {
         self.rows().get(name).cloned().unwrap_or_default()
     }
 
-    /// Changes a row, in the store first. The error is in words.
+    /// Changes a row, in the store first. The error is a text for users.
     async fn change(&self, name: &str, change: impl FnOnce(&mut TargetRow)) -> Result<(), String> {
         let _changing = self.shared.changing.lock().await;
         let old = self.rows().get(name).cloned();
@@ -288,7 +288,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// Takes a subscription away from every target but `name`: it belongs to the device that subscribed last.
+    /// Removes a subscription from every target except `name`: it belongs to the device that subscribed last.
     async fn claim(&self, name: &str, endpoint: &str) -> Result<(), String> {
         for other in self.with(|row, subscription| row != name && subscription.endpoint == endpoint) {
             self.change(&other, TargetRow::leave).await?;
@@ -296,7 +296,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// Drops subscriptions that were made for another key, or that two devices have; the others are marked with our key.
+    /// Drops subscriptions that were made for another key, or that two devices have; the others are marked with the gateway's key.
     async fn settle(&self) -> Result<(), String> {
         let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
@@ -311,14 +311,14 @@ impl Notifier {
                 self.change(&name, |row| row.subscription.iter_mut().for_each(|one| one.key = Some(ours.clone())))
                     .await?;
             } else {
-                // Which device subscribed last is unknown: each page subscribes anew.
+                // It is unknown which device subscribed last: each page subscribes again.
                 self.change(&name, TargetRow::mark_lapsed).await?;
             }
         }
         Ok(())
     }
 
-    /// The targets with such a subscription.
+    /// Returns the targets with a subscription that `wanted` accepts.
     fn with(&self, wanted: impl Fn(&str, &Subscription) -> bool) -> Vec<String> {
         let rows = self.rows();
         let some = rows.iter().filter(|(name, row)| row.subscription.as_ref().is_some_and(|one| wanted(name, one)));
@@ -367,7 +367,7 @@ impl Notifier {
         }
     }
 
-    /// A message to a browser's push service (RFC 8030), sealed for the browser.
+    /// Makes a message to a browser's push service (RFC 8030), encrypted for the browser.
     fn pushed(&self, to: &Subscription, message: &NotificationMessage, now: Timestamp) -> Result<Delivery, String> {
         let NotifySettings { services, contact, .. } = &self.shared.settings;
         // Checked at each use: the configuration may have become stricter since.
@@ -387,7 +387,7 @@ impl Notifier {
         Ok(Delivery { target, headers, body })
     }
 
-    /// The link to the page that shows it.
+    /// Returns the link to the page with the news.
     fn link(&self, message: &NotificationMessage) -> Option<String> {
         let base = self.shared.addresses.url()?;
         let base = base.trim_end_matches('/');
@@ -401,19 +401,19 @@ impl Notifier {
 }
 
 impl Subscription {
-    /// The keys as bytes. Browsers leave the padding out; libraries may not.
+    /// Returns the keys as bytes. Browsers omit the padding; libraries may not.
     fn keys(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let bytes = |text: &str| BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes()).ok();
         Some((bytes(&self.p256dh)?, bytes(&self.auth)?))
     }
 }
 
-/// A tag as a push service takes it: at most 32 characters of base64url (RFC 8030, 5.4), a hash that says nothing of the tag.
+/// Returns a tag in the form for push services: at most 32 characters of base64url (RFC 8030, 5.4), a hash that does not reveal the tag.
 fn topic(tag: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(tag.as_bytes())[..24])
 }
 
-/// The name of the target that a device is.
+/// Returns the name of a device's target.
 fn target_of(device: &DeviceId) -> String {
     device.as_str().to_owned()
 }

@@ -1,6 +1,7 @@
-//! The rule: which target is notified of what, and when. One file: the rule, and the tables of cases that test it.
+//! The rule: which target gets which notification, and when. One file: the rule, and the tables of cases that test it.
 //!
-//! Pure: events, viewers and the time go in, and what to send comes out. Of sessions and requests it keeps only what waits to be sent.
+//! Pure: events, viewers and the time are inputs, and the notifications to send are the output. It stores only the sessions and requests
+//! whose news waits to be sent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,33 +13,34 @@ use super::text::{NewsKind, NotificationText};
 use plexus_auth::{Grant, Target};
 use plexus_protocol::{DeviceId, Scope, SessionId};
 
-/// Milliseconds since the gateway started, by a clock that is never set; by the system clock where a name says `wall`.
+/// Milliseconds since the gateway started, by a clock that is never set; by the system clock if a name contains `wall`.
 pub(super) type Millis = i64;
 
 const MINUTE: Millis = 60_000;
-/// News that waits at once; past it more is ignored, so that a flood of requests costs bounded memory. The inbox has them all the same.
+/// Maximum number of waiting news items; beyond it more are ignored, so that a flood of requests has bounded memory. The inbox has them
+/// all the same.
 const ITEMS: usize = 1024;
-/// Running runs whose silence is watched; of further ones no silence is told.
+/// Maximum number of running runs whose silence is watched; there are no notifications about the silence of further ones.
 const RUNS: usize = 4096;
-/// Minutes without an event after which a device is told of it, unless it chose another number.
+/// Default number of minutes without an event after which a device gets a notification.
 const NO_PROGRESS_MINUTES: u16 = 10;
-/// Longest silence that a device can choose: a day.
+/// Maximum silence that a device can choose, in minutes: a day.
 pub(super) const NO_PROGRESS_MOST: u16 = 24 * 60;
-/// Single notifications that one target gets at once; more become one summary.
+/// Maximum number of single notifications that one target gets at once; more become one summary.
 const AT_ONCE: usize = 3;
-/// Notifications that one target gets in a minute; more wait and become one summary.
+/// Maximum number of notifications that one target gets in a minute; more wait and become one summary.
 const PER_MINUTE: usize = 8;
 
 /// The kinds of news that a target wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TargetWants {
-    /// Requests that open.
+    /// `true` for requests that open.
     pub requests: bool,
-    /// Runs that complete.
+    /// `true` for runs that complete.
     pub ends: bool,
-    /// Runs that fail.
+    /// `true` for runs that fail.
     pub failures: bool,
-    /// Runs in which nothing has happened for this many minutes; 0: never.
+    /// Minutes without an event in a run after which it is news; 0 for never.
     #[serde(default = "no_progress_minutes")]
     #[schema(maximum = 1440)]
     pub no_progress_minutes: u16,
@@ -55,16 +57,16 @@ impl Default for TargetWants {
 }
 
 impl TargetWants {
-    /// Nothing.
+    /// No news.
     pub const NONE: Self = Self { requests: false, ends: false, failures: false, no_progress_minutes: 0 };
 
-    /// The same, with silences of runs of the usual length.
+    /// Returns these kinds, with silences of runs of the default length.
     #[must_use]
     pub fn with_no_progress(self) -> Self {
         Self { no_progress_minutes: NO_PROGRESS_MINUTES, ..self }
     }
 
-    /// The silence of a run after which it is news, if it is to be.
+    /// Returns the silence of a run after which it is news, if that is wanted.
     fn silence(self) -> Option<Millis> {
         (self.no_progress_minutes > 0).then(|| Millis::from(self.no_progress_minutes) * MINUTE)
     }
@@ -79,19 +81,19 @@ impl TargetWants {
     }
 }
 
-/// Hours in which a device is not to be disturbed, on the clock of its owner.
+/// Hours in which a device gets no notifications, on the clock of its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quiet {
-    /// Minutes after midnight.
+    /// The beginning, in minutes after midnight.
     pub(super) from: u16,
-    /// Minutes after midnight; before `from` it is the next day's.
+    /// The end, in minutes after midnight; before `from` it is on the next day.
     pub(super) to: u16,
-    /// The time zone of its owner, so that the hours hold in summer and in winter.
+    /// The time zone of its owner, so that the hours apply in summer and in winter.
     pub(super) zone: TimeZone,
 }
 
 impl Quiet {
-    /// The end of the quiet hours that contain `wall`, if it is in quiet hours; both in milliseconds since the epoch.
+    /// Returns the end of the quiet hours that contain `wall`, if there are any; both in milliseconds since the epoch.
     fn ends(&self, wall: Millis) -> Option<Millis> {
         let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned_datetime(self.zone.clone()).datetime();
         let minute = |at: jiff::civil::Time| i64::from(at.hour()) * 60 + i64::from(at.minute());
@@ -103,7 +105,7 @@ impl Quiet {
         let day = if local < to { now.date() } else { now.date().tomorrow().ok()? };
         let end = day.at(i8::try_from(self.to / 60).ok()?, i8::try_from(self.to % 60).ok()?, 0, 0);
         let end = self.zone.to_ambiguous_timestamp(end);
-        // Of a time that exists twice the first counts, unless it is past; one that is skipped counts as if it existed.
+        // Of a time that exists twice the first counts, unless it is past; a skipped one counts as if it existed.
         let first = end.compatible().ok()?.as_millisecond();
         Some(if first > wall { first } else { end.later().ok()?.as_millisecond().max(wall + 1) })
     }
@@ -125,54 +127,54 @@ pub(super) struct ViewerPresence {
     pub(super) grant: Grant,
 }
 
-/// The progress of one piece of news with one target.
+/// The state of one news item for one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliveryStage {
-    /// Not viewed by anybody since this time.
+    /// The session has no viewer since this time.
     Waiting(Millis),
-    /// Due, but held by quiet hours or by the rate limit.
+    /// The news is due, but delayed by quiet hours or by the rate limit.
     Held,
-    /// In the delivery queue of the target, or delivered.
+    /// The news is in the delivery queue of the target, or delivered.
     Sent,
-    /// Part of a summary.
+    /// The news is part of a summary.
     Summed,
 }
 
 struct PendingNews {
     text: Arc<NotificationText>,
     to: BTreeMap<String, DeliveryStage>,
-    /// For a run that goes on.
+    /// The silence, for a run in progress.
     silence: Option<Silence>,
 }
 
-/// Time that nothing has happened in a run.
+/// The time without events in a run.
 struct Silence {
     since: Millis,
-    /// The open requests: then the agent waits for people, and they are told of that.
+    /// The open requests: while there are any, the agent waits for users, who are notified of the requests.
     asked: BTreeSet<String>,
-    /// `true` if any target was told, or is to be once it may be disturbed.
+    /// `true` if any target was notified, or will be after its quiet hours.
     told: bool,
 }
 
 /// The notification to send.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RuleAction {
-    /// One piece of news.
+    /// A notification of one news item.
     Notify { target: String, text: Arc<NotificationText> },
-    /// A summary of several.
+    /// A summary of several news items.
     Summarize { target: String, texts: Vec<Arc<NotificationText>> },
-    /// News that a target was notified of is over.
+    /// The withdrawal of a notification, because its news has ended.
     Withdraw { target: String, text: Arc<NotificationText> },
-    /// The same, and the target knows it: its device answered.
+    /// The news has ended, and the target knows it: its device answered.
     Known { target: String, tag: String },
-    /// All that was in the last summary is over.
+    /// The withdrawal of the last summary, because all its news has ended.
     WithdrawSummary { target: String },
 }
 
 /// The state of the rule.
 pub(super) struct RuleState {
     after: Millis,
-    /// The offset of the system clock from ours; only quiet hours use it.
+    /// The offset of the system clock from the rule's clock; only quiet hours use it.
     ahead: Millis,
     items: BTreeMap<String, PendingNews>,
     targets: BTreeMap<String, TargetState>,
@@ -183,12 +185,12 @@ pub(super) struct RuleState {
     sums: BTreeMap<String, BTreeSet<String>>,
     /// The tag of each session's running run.
     runs: BTreeMap<SessionId, String>,
-    /// The shortest silence that any target wants to hear of.
+    /// The shortest silence for which any target wants a notification.
     shortest: Option<Millis>,
 }
 
 impl RuleState {
-    /// `after`: how long nobody must have viewed a session before a target is notified.
+    /// Makes the state. `after`: time without viewers of a session before a target is notified.
     pub(super) fn new(after: Millis) -> Self {
         Self {
             after,
@@ -241,12 +243,12 @@ impl RuleState {
         self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence: None });
     }
 
-    /// A run goes on: its silence begins. `text` is the news that it has become long.
+    /// Begins the silence of a run in progress. `text` is the news that the silence has become long.
     pub(super) fn run_goes_on(&mut self, text: NotificationText, now: Millis) {
         if self.items.contains_key(&text.tag) || self.runs.len() >= RUNS {
             return;
         }
-        // A session has one running run: the end of the former one may have been missed.
+        // A session has one running run: the end of the previous one may have been missed.
         if let Some(former) = self.runs.insert(text.session_id.clone(), text.tag.clone()) {
             self.items.remove(&former);
         }
@@ -255,12 +257,12 @@ impl RuleState {
         self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence });
     }
 
-    /// A session's run is over.
+    /// Records that a session's run has ended.
     pub(super) fn run_over(&mut self, session: &SessionId) -> Vec<RuleAction> {
         self.runs.remove(session).map_or_else(Vec::new, |tag| self.close(&tag, None))
     }
 
-    /// Something happened in a session: a silence is over.
+    /// Records an event in a session, which ends a silence.
     pub(super) fn progress(&mut self, session: &SessionId, now: Millis) -> Vec<RuleAction> {
         let Some(item) = self.runs.get(session).and_then(|tag| self.items.get_mut(tag)) else { return Vec::new() };
         let Some(silence) = &mut item.silence else { return Vec::new() };
@@ -278,7 +280,7 @@ impl RuleState {
         actions
     }
 
-    /// A session has a further open request, or one less: while it has one, its silence is no news.
+    /// Records that a session's request opened or closed: while a request is open, the silence is not news.
     pub(super) fn asks(&mut self, session: &SessionId, request: &str, open: bool) {
         let item = self.runs.get(session).and_then(|tag| self.items.get_mut(tag));
         let Some(silence) = item.and_then(|item| item.silence.as_mut()) else { return };
@@ -289,7 +291,7 @@ impl RuleState {
         }
     }
 
-    /// Removes news that is over; `by` is the device that answered a request.
+    /// Removes ended news; `by` is the device that answered a request.
     pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<RuleAction> {
         let Some(item) = self.items.remove(tag) else { return Vec::new() };
         if item.silence.is_some() {
@@ -318,7 +320,7 @@ impl RuleState {
         actions
     }
 
-    /// All news that waits or was sent.
+    /// Returns all news that waits or was sent.
     pub(super) fn texts(&self) -> impl Iterator<Item = &Arc<NotificationText>> {
         self.items.values().map(|item| &item.text)
     }
@@ -343,14 +345,14 @@ impl RuleState {
         self.targets = targets;
     }
 
-    /// Sets the focused screens. The wait of what was viewed until now starts again.
+    /// Sets the focused screens. The wait for sessions that were viewed until now starts again.
     pub(super) fn viewers(&mut self, viewers: Vec<ViewerPresence>, now: Millis) {
         self.seen(now);
         self.viewers = viewers;
         self.seen(now);
     }
 
-    /// Restarts the wait of what is being viewed, and drops ends of runs that are.
+    /// Restarts the wait for sessions that are being viewed, and drops ends of runs in them.
     fn seen(&mut self, now: Millis) {
         let (targets, viewers, shortest) = (&self.targets, &self.viewers, self.shortest);
         for item in self.items.values_mut().filter(|item| item.may_be_due(shortest, now)) {
@@ -417,7 +419,7 @@ impl RuleState {
                         Arc::new(item.text.of_minutes((now - silence.since) / MINUTE))
                     }
                 });
-                // The end of a run is never withdrawn, so nothing of it is kept.
+                // The end of a run is never withdrawn, so it is not stored.
                 match stage {
                     DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
                     _ if !item.text.what.lasts() => drop(item.to.remove(name)),
@@ -442,7 +444,7 @@ impl RuleState {
         actions
     }
 
-    /// Returns the time when something is due next, if nothing else changes.
+    /// Returns the time when the next notification is due, if nothing else changes.
     pub(super) fn next(&self, now: Millis) -> Option<Millis> {
         let mut next: Option<Millis> = None;
         for item in self.items.values() {
@@ -477,13 +479,13 @@ impl RuleState {
         next
     }
 
-    /// A notification was not delivered, so there is nothing to withdraw.
+    /// Records that a notification was not delivered, so that it needs no withdrawal.
     pub(super) fn lost(&mut self, target: &str, tag: &str) {
         let Some(item) = self.items.get_mut(tag) else { return };
         if item.silence.is_none() {
             item.to.remove(target);
         } else if let Some(stage) = item.to.get_mut(target) {
-            // Once for each silence, whether or not it arrived.
+            // Once for each silence, whether or not it was delivered.
             *stage = DeliveryStage::Summed;
         }
     }
@@ -496,7 +498,7 @@ impl PendingNews {
         Some(silence.since + shortest?)
     }
 
-    /// Returns whether anything of it may be due: of runs this is a quick no, since there are many and each event is a reason to look.
+    /// Returns whether a notification may be due: a quick check for runs, since there are many and each event causes a check.
     fn may_be_due(&self, shortest: Option<Millis>, now: Millis) -> bool {
         self.silence.is_none() || self.first(shortest).is_some_and(|at| at <= now)
     }
@@ -510,8 +512,8 @@ impl PendingNews {
     }
 }
 
-/// Returns whether this viewer spares the target the news. A device that may only watch (a wall display, a guest) does not spare others a
-/// request that it cannot answer.
+/// Returns whether this viewer makes a notification of the target unnecessary. A device that may only watch (a wall display, a guest)
+/// does not do so for a request that it cannot answer.
 fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText) -> bool {
     let session = Target::Session(&text.session_id, &text.runtime_id);
     let may = |scope| viewer.grant.covers(scope, session);

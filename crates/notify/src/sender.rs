@@ -1,7 +1,7 @@
-//! Sends one notification: a POST to an address outside, the only connections that the gateway opens by itself.
+//! Sends one notification: a POST to an external address, the only connections that the gateway opens by itself.
 //!
 //! A target is checked before its name is resolved, and the addresses that its name resolves to are checked again. Redirects are not
-//! followed, proxies of the environment are not used, and nothing of an answer is read but its head.
+//! followed, proxies of the environment are not used, and only the head of a response is read.
 
 use std::error::Error;
 use std::io;
@@ -21,13 +21,13 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::OnceCell;
 use tokio_rustls::rustls::{ClientConfig, crypto};
 
-/// Longest address of a subscription, in bytes.
+/// Maximum length of the address of a subscription, in bytes.
 pub(super) const ENDPOINT_MAX: usize = 1024;
-/// Time that an attempt may take from the resolution of the name to the head of the answer; then it counts as failed.
+/// Maximum time of an attempt from the resolution of the name to the head of the response; then it counts as failed.
 const ATTEMPT: Duration = Duration::from_secs(10);
-/// Longest head of an answer, in bytes; a longer one counts as failed.
+/// Maximum length of the head of a response, in bytes; a longer one counts as failed.
 const HEAD_MAX: usize = 16 << 10;
-/// Longest `Retry-After` that is obeyed, in seconds; a longer one is shortened to it.
+/// Maximum `Retry-After` that is applied, in seconds; a longer one is reduced to it.
 const RETRY_AFTER_MAX: u64 = 300;
 
 /// The push services of known browsers: a host name, or with a leading dot the end of one.
@@ -41,12 +41,12 @@ pub(super) struct DeliveryTarget {
     port: u16,
     /// Path and query.
     path: String,
-    /// The owner named it, so its address may be private.
+    /// `true` if the owner named the target, so that its address may be private.
     trusted: bool,
 }
 
 impl DeliveryTarget {
-    /// Scheme, host and port as in RFC 6454.
+    /// Returns scheme, host and port as in RFC 6454.
     pub(super) fn origin(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}", self.authority())
@@ -63,7 +63,7 @@ impl DeliveryTarget {
     /// Parses an address of the configuration: any host, `http` or `https`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The problem, in words.
     pub(super) fn of_owner(url: &str) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("no address: {error}"))?;
         let tls = match uri.scheme_str() {
@@ -91,10 +91,10 @@ impl DeliveryTarget {
         Ok(Self { tls, host, port, path, trusted: true })
     }
 
-    /// Parses the address of a subscription, which a client sent: a known push service by `https`, or a service that the owner named.
+    /// Parses the address of a subscription, which a client sent: a known push service over `https`, or a service that the owner named.
     ///
     /// # Errors
-    /// What is wrong with it and how to fix it, in words.
+    /// The problem and the fix, in words.
     pub(super) fn of_client(url: &str, services: &[String]) -> Result<Self, String> {
         if url.len() > ENDPOINT_MAX {
             return Err(format!("is longer than {ENDPOINT_MAX} bytes"));
@@ -119,7 +119,7 @@ impl DeliveryTarget {
         Ok(Self { trusted: false, ..target })
     }
 
-    /// Returns whether `service` of the configuration names this target: a host (by `https` on port 443), or an origin.
+    /// Returns whether `service` of the configuration names this target: a host (over `https` on port 443), or an origin.
     fn is_of(&self, service: &str) -> bool {
         match service.contains("://") {
             true => self.origin() == service.trim_end_matches('/').to_ascii_lowercase(),
@@ -131,7 +131,7 @@ impl DeliveryTarget {
 /// Checks a service of the configuration: a host, an `https` origin, or an `http` origin on loopback.
 ///
 /// # Errors
-/// What is wrong with it and how to fix it, in words.
+/// The problem and the fix, in words.
 pub fn check_service(service: &str) -> Result<(), String> {
     let fix = "write a host or an origin: \"push.example.org\", \"https://push.example.org:8443\"";
     let url = if service.contains("://") { service.to_owned() } else { format!("https://{service}") };
@@ -155,12 +155,12 @@ fn port_of(authority: &Authority) -> Result<Option<u16>, String> {
     }
 }
 
-/// The address that a host is, where it is no name.
+/// Returns the address of a host that is not a name.
 fn ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Returns whether an address is public; any other may be of this machine or this network.
+/// Returns whether an address is public; any other may belong to this machine or this network.
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -186,7 +186,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, ..] = ip.segments();
-    // 2000::/3 is what is assigned; within it are embedded IPv4 addresses and ranges for documentation.
+    // 2000::/3 is the assigned range; it contains embedded IPv4 addresses and ranges for documentation.
     (0x2000..0x4000).contains(&a) && a != 0x2002 && !(a == 0x2001 && (b < 0x0200 || b == 0x0db8)) && a != 0x3fff
 }
 
@@ -197,9 +197,10 @@ pub(super) enum PostOutcome {
     Taken(u16),
     /// The subscription no longer exists.
     Gone(u16),
-    /// The service refused it, and would refuse it again.
+    /// The service refused the notification, and would refuse it again.
     Refused(u16),
-    /// No answer, or a temporary failure: try again after so many milliseconds at the earliest, if the service says so.
+    /// There was no response, or a temporary failure. Contains the minimum time before the next attempt, in milliseconds, if the service
+    /// reports it.
     Later(Option<i64>),
 }
 
@@ -255,7 +256,7 @@ impl Sender {
     }
 }
 
-/// TLS with the system's certificates, which are read once, when they are first needed.
+/// Returns the TLS configuration with the system's certificates, which are read once, when they are first needed.
 async fn tls_config() -> Result<Arc<ClientConfig>, String> {
     let read = || {
         let provider = Arc::new(crypto::ring::default_provider());
@@ -270,7 +271,7 @@ async fn tls_config() -> Result<Arc<ClientConfig>, String> {
     tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?
 }
 
-/// Resolves a name, to public addresses only unless the target is `trusted`: a name that leads into this network is no push service.
+/// Resolves a name, to public addresses only unless the target is `trusted`: a name that resolves to this network is not a push service.
 async fn resolve(name: Name, trusted: bool) -> io::Result<std::vec::IntoIter<SocketAddr>> {
     let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
     let (public, private): (Vec<_>, Vec<_>) = found.partition(|address| trusted || is_public(address.ip()));
@@ -299,7 +300,7 @@ async fn post<C: Connect + Clone + Send + Sync + 'static>(
     let request = http::Request::post(format!("{}{}", target.origin(), target.path));
     let mut request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     *request.headers_mut() = headers;
-    // The body of the answer is dropped unread, and the connection with it.
+    // The body of the response is dropped unread, and the connection with it.
     let response = client.request(request).await.map_err(|error| with_causes(&error))?;
     let seconds = response.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
     let retry_after = seconds.map(|seconds| i64::try_from(seconds.min(RETRY_AFTER_MAX) * 1000).unwrap_or(i64::MAX));

@@ -1,7 +1,7 @@
 //! The text of a notification. Pure.
 //!
-//! The title is the gateway's own words. What an agent said is in the body, safe to show, shortened to fit, and without whatever looks
-//! like a secret: a notification appears on lock screens and in logs of webhooks.
+//! The title is the gateway's own text. The agent's text is in the body, safe to display, shortened to fit, and without anything that
+//! looks like a secret: a notification appears on lock screens and in logs of webhooks.
 
 use std::sync::Arc;
 
@@ -24,32 +24,32 @@ pub(super) enum NewsKind {
     Ended,
     /// A run failed.
     Failed,
-    /// A run goes on, but nothing has happened for a while.
+    /// A run continues, but had no event for a while.
     Stalled,
 }
 
 impl NewsKind {
-    /// Returns whether it is news until it is over, and not only once.
+    /// Returns whether the news lasts until it ends, as opposed to a single event.
     pub(super) fn lasts(self) -> bool {
         matches!(self, Self::Request | Self::Stalled)
     }
 }
 
-/// Longest payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below what services accept.
+/// Maximum size of a payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below the limit of services.
 pub(super) const PAYLOAD_MAX: usize = 2048;
-/// Longest name or title that is quoted, in characters.
+/// Maximum length of a quoted name or title, in characters.
 const NAME_CHARS: usize = 60;
-/// Bytes of a request that a withdrawal and a line of a summary repeat.
+/// Number of bytes of a request that a withdrawal and a line of a summary repeat.
 const BRIEF: usize = 120;
-/// Lines of a summary; the others are counted.
+/// Number of lines of a summary; the others are counted.
 const SUM_LINES: usize = 6;
-/// Bytes of what stands below the request: reasons, warnings, where it can be answered, the title of the session. They are kept, and
-/// the request is cut.
+/// Maximum size of the lines below the request, in bytes: reasons, warnings, where it can be answered, the title of the session. They are
+/// retained, and the request is cut.
 const ASIDE: usize = 600;
 /// The tag of summaries: a new one replaces the last.
 pub(super) const SUM_TAG: &str = "summary";
 
-/// One piece of news, with all that a notification may say of it.
+/// One news item, with all data for its notifications.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NotificationText {
     pub(super) tag: String,
@@ -57,20 +57,20 @@ pub(super) struct NotificationText {
     pub(super) session_id: SessionId,
     pub(super) runtime_id: RuntimeId,
     title: String,
-    /// Masked, not yet cut.
+    /// The body, with masked secrets, not yet cut.
     body: String,
-    /// Lines below the body; masked.
+    /// Lines below the body, with masked secrets.
     notes: Vec<String>,
     request: Option<Asked>,
 }
 
-/// The data of a request that a client shows and answers.
+/// The data of a request that a client displays and answers.
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
     request_id: RequestId,
     digest: String,
     risk: Risk,
-    /// `true` if it can be answered by a yes or a no.
+    /// `true` if the request can be answered by a yes or a no.
     yes_or_no: bool,
     expires_at: Option<Timestamp>,
 }
@@ -99,7 +99,7 @@ pub(super) struct NotificationMessage {
     pub(super) tag: String,
     pub(super) payload: Value,
     pub(super) urgency: Urgency,
-    /// Time that a push service keeps it for a phone that is offline, in seconds.
+    /// Time for which a push service stores the message for a phone that is offline, in seconds.
     pub(super) ttl: i64,
 }
 
@@ -112,7 +112,7 @@ const TTL_END: i64 = 4 * HOUR;
 const TTL_TEST: i64 = 60;
 
 impl NotificationText {
-    /// The news that a request is open.
+    /// Makes the news that a request is open.
     pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
         let asks = match request.kind {
             RequestType::Confirm | RequestType::Permission => "asks for permission",
@@ -150,7 +150,7 @@ impl NotificationText {
         }
     }
 
-    /// The news that a run ended.
+    /// Makes the news that a run ended.
     pub(super) fn of_end(
         run: &str,
         failed: bool,
@@ -171,7 +171,7 @@ impl NotificationText {
         }
     }
 
-    /// The news that nothing has happened in a run for a while; [`of_minutes`](Self::of_minutes) says for how long.
+    /// Makes the news that a run had no event for a while; [`of_minutes`](Self::of_minutes) adds the time.
     pub(super) fn of_silence(
         run: &str,
         session_id: SessionId,
@@ -190,12 +190,12 @@ impl NotificationText {
         }
     }
 
-    /// The same, with the length of the silence.
+    /// Returns the news with the length of the silence.
     pub(super) fn of_minutes(&self, minutes: i64) -> Self {
         Self { title: format!("{}: no progress for {minutes} min", self.runtime_id), ..self.clone() }
     }
 
-    /// News with a tag and no words, for tests of the rule.
+    /// Makes news with a tag and no text, for tests of the rule.
     #[cfg(test)]
     pub(super) fn plain(what: NewsKind, tag: String) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl NotificationText {
         }
     }
 
-    /// The notification for a target; `grant` is that of its device, absent for the channels of the owner.
+    /// Returns the notification for a target; `grant` is that of its device, absent for the channels of the owner.
     pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
         let kind = match self.what {
             NewsKind::Request => "request",
@@ -240,7 +240,7 @@ impl NotificationText {
             if asked.yes_or_no && answers {
                 payload["actions"] = if allows { json!(["allow_once", "deny"]) } else { json!(["deny"]) };
             }
-            // The agent waits; a request that only reads can wait until the phone wakes.
+            // The agent waits; a read-only request can wait until the phone wakes.
             urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
             let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
@@ -248,7 +248,7 @@ impl NotificationText {
         NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &notes), urgency, ttl }
     }
 
-    /// The withdrawal; `end` is how it ended and by whom.
+    /// Returns the withdrawal; `end` has the outcome and the name of the user.
     pub(super) fn withdrawn(&self, end: &RunEndText) -> NotificationMessage {
         let mut payload = json!({
             "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
@@ -268,18 +268,18 @@ impl NotificationText {
         }
     }
 
-    /// Returns whether a device with this grant may answer it, if only by denying.
+    /// Returns whether a device with this grant may answer the request, if only by denying.
     fn may_answer(&self, grant: &Grant) -> bool {
         grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
     }
 
-    /// Returns whether a device with this grant may allow it.
+    /// Returns whether a device with this grant may allow the request.
     pub(super) fn may_allow(&self, grant: &Grant) -> bool {
         let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
         self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
     }
 
-    /// The first line of the body, shortened.
+    /// Returns the first line of the body, shortened.
     fn brief(&self) -> &str {
         cut(self.body.lines().next().unwrap_or_default(), BRIEF)
     }
@@ -290,7 +290,7 @@ impl NotificationText {
 pub(super) struct RunEndText {
     pub(super) state: RequestState,
     pub(super) ok: Option<bool>,
-    /// The name of the person who answered, if somebody did.
+    /// The name of the user who answered, if any.
     pub(super) by: Option<String>,
 }
 
@@ -308,7 +308,7 @@ impl RunEndText {
     }
 }
 
-/// One notification of several pieces of news.
+/// Returns one notification of several news items.
 pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
     let count = |what| texts.iter().filter(|text| text.what == what).count();
     let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
@@ -344,13 +344,13 @@ pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMes
     Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
 }
 
-/// The withdrawal of the last summary.
+/// Returns the withdrawal of the last summary.
 pub(super) fn sum_withdrawn() -> NotificationMessage {
     let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No open requests any more", "body": "" });
     NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
 }
 
-/// A test notification.
+/// Returns a test notification.
 pub(super) fn test(device: &str) -> NotificationMessage {
     let payload = json!({
         "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
@@ -358,7 +358,7 @@ pub(super) fn test(device: &str) -> NotificationMessage {
     NotificationMessage { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
 }
 
-/// The payload with `notes` and as much of the body as fits above it.
+/// Returns the payload with `notes` and as much of the body as fits above them.
 fn with_body(mut payload: Value, body: &str, notes: &[String]) -> Value {
     let whole = notes.join("\n");
     let kept = cut(&whole, ASIDE);
@@ -380,19 +380,19 @@ fn with_body(mut payload: Value, body: &str, notes: &[String]) -> Value {
     }
 }
 
-/// The beginning of a text, at most so many bytes.
+/// Returns the beginning of a text, of `most` bytes at most.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// A name that somebody gave, without invisible characters and those that change the direction of text.
+/// Returns a name from a user, without invisible characters and those that change the direction of text.
 fn name(text: &str) -> String {
     let mut before = None;
     let mut plain = |c| if hides(c, before.replace(c)) { '·' } else { c };
     text.chars().take(NAME_CHARS).map(&mut plain).collect()
 }
 
-/// The title of the session, which an agent may have given, in quotes.
+/// Returns the title of the session, which an agent may have given, in quotes.
 fn quoted(session_title: Option<&str>) -> Option<String> {
     let title = session_title.filter(|title| !title.trim().is_empty())?;
     Some(format!("“{}”", name(&masked(title))))

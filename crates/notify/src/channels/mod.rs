@@ -1,5 +1,5 @@
-//! The channels of the owner. A kind of channel is a file that implements [`Channel`] and a line in [`KINDS`]: the configuration, the
-//! delivery and the metrics know it from there.
+//! The channels of the owner. A kind of channel is a file that implements [`Channel`] and a line in [`KINDS`], from which the
+//! configuration, the delivery and the metrics are derived.
 
 mod ntfy;
 mod telegram;
@@ -21,9 +21,9 @@ use super::{HiddenText, TargetWants};
 /// Every kind of channel.
 pub const KINDS: &[ChannelKind] = &[webhook::KIND, ntfy::KIND, telegram::KIND];
 
-/// A kind of channel, as the configuration and the metrics name it.
+/// A kind of channel, with its name in the configuration and the metrics.
 pub struct ChannelKind {
-    /// The tables are `[[push.<name>]]`.
+    /// The name in `[[push.<name>]]` tables.
     pub name: &'static str,
     /// The members of such a table beside `events`; `${VAR}` is expanded in each.
     pub settings: &'static [ChannelSetting],
@@ -31,11 +31,11 @@ pub struct ChannelKind {
     pub(super) make: fn(&ChannelSettings) -> Result<Arc<dyn Channel>, SettingError>,
 }
 
-/// A setting of a kind of channel. Its value is text, and never shown.
+/// A setting of a kind of channel. Its value is text, and never displayed.
 pub struct ChannelSetting {
     /// The key.
     pub name: &'static str,
-    /// A value, for error messages.
+    /// An example of a value, for error messages.
     pub example: &'static str,
     /// The missing part of a table without this setting, in words ("an address"); `None` if the setting is optional.
     pub needed: Option<&'static str>,
@@ -49,26 +49,26 @@ pub type ChannelSettings = BTreeMap<&'static str, HiddenText>;
 pub struct SettingError {
     /// The key.
     pub setting: &'static str,
-    /// In words; how to write it is added.
+    /// The reason, in words; an example is added.
     pub why: String,
 }
 
 /// A way to notify the owner.
 pub(super) trait Channel: Send + Sync {
-    /// The address, by which it is the same target after a restart. Never shown.
+    /// Returns the address, which identifies the target across restarts. Never displayed.
     fn address(&self) -> String;
 
-    /// The POST that delivers a message.
+    /// Returns the POST that delivers a message.
     ///
     /// # Errors
-    /// Why it can never be sent, in words.
+    /// The reason why the message can never be sent, in words.
     fn delivery(&self, message: &NotificationMessage, context: &DeliveryContext) -> Result<Delivery, String>;
 }
 
 /// The context of a delivery besides the message.
 pub(super) struct DeliveryContext {
     pub(super) now: Timestamp,
-    /// The link to the page that shows it, if the public address of the gateway is configured.
+    /// The link to the page with the news, if the public address of the gateway is configured.
     pub(super) link: Option<String>,
 }
 
@@ -84,15 +84,15 @@ pub(super) struct Delivery {
 pub struct ConfiguredChannel {
     /// The name of its [`ChannelKind`].
     pub kind: &'static str,
-    /// The news that it gets.
+    /// The kinds of news that the channel gets.
     pub events: TargetWants,
-    /// The settings of its table.
+    /// The settings of the channel's table.
     pub settings: ChannelSettings,
     pub(super) channel: Arc<dyn Channel>,
 }
 
 impl ConfiguredChannel {
-    /// A channel of this kind.
+    /// Makes a channel of this kind.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -101,7 +101,7 @@ impl ConfiguredChannel {
         Ok(Self { kind: kind.name, events, settings, channel })
     }
 
-    /// The name of the target that it is: the same as long as its address is.
+    /// Returns the name of the channel's target, which stays the same as long as its address does.
     pub(super) fn target_name(&self) -> String {
         let hash = HEXLOWER.encode(&Sha256::digest(self.channel.address().as_bytes()));
         format!("{}:{}", self.kind, &hash[..16])

@@ -9,7 +9,7 @@ use super::super::text::NotificationMessage;
 use super::super::{HiddenText, topic};
 use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
 
-/// `[[push.ntfy]]`.
+/// Channels in `[[push.ntfy]]`.
 pub(super) const KIND: ChannelKind = ChannelKind {
     name: "ntfy",
     settings: &[
@@ -60,7 +60,7 @@ impl Channel for Ntfy {
     }
 }
 
-/// Text for a header, encoded (RFC 2047) where it is not ASCII.
+/// Returns text for a header, encoded (RFC 2047) if it is not ASCII.
 fn encoded_word(text: &str) -> String {
     if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return text.to_owned();

@@ -9,12 +9,12 @@ use super::super::sender::DeliveryTarget;
 use super::super::text::NotificationMessage;
 use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, SettingError};
 
-/// The server, unless the configuration names another.
+/// The default server.
 const API: &str = "https://api.telegram.org";
-/// Longest text of a message, in UTF-16 units; longer text is cut.
+/// Maximum length of the text of a message, in UTF-16 units; longer text is cut.
 const TEXT_MAX: usize = 4096;
 
-/// `[[push.telegram]]`.
+/// Channels in `[[push.telegram]]`.
 pub(super) const KIND: ChannelKind = ChannelKind {
     name: "telegram",
     settings: &[
@@ -59,7 +59,7 @@ impl Channel for Telegram {
         let member = |member: &str| message.payload[member].as_str().unwrap_or_default();
         let link = context.link.as_deref().unwrap_or_default();
         let words: Vec<&str> = [member("title"), member("body")].into_iter().filter(|text| !text.is_empty()).collect();
-        // No `parse_mode`: an agent's text is text, whatever markup it looks like. No preview: Telegram would open the link.
+        // No `parse_mode`: an agent's text is plain text, even if it looks like markup. No preview: Telegram would open the link.
         let body = json!({
             "chat_id": self.chat_id,
             "text": text(&words.join("\n"), link),
@@ -72,7 +72,7 @@ impl Channel for Telegram {
     }
 }
 
-/// The words, shortened so that the link fits below them.
+/// Returns the text, shortened so that the link fits below it.
 fn text(words: &str, link: &str) -> String {
     let below = if link.is_empty() { String::new() } else { format!("\n\n{link}") };
     let room = TEXT_MAX.saturating_sub(below.encode_utf16().count());

@@ -11,7 +11,7 @@ use super::super::sender::DeliveryTarget;
 use super::super::text::NotificationMessage;
 use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
 
-/// `[[push.webhook]]`.
+/// Channels in `[[push.webhook]]`.
 pub(super) const KIND: ChannelKind = ChannelKind {
     name: "webhook",
     settings: &[
@@ -55,7 +55,7 @@ impl Channel for Webhook {
     }
 }
 
-/// The signature of a POST: HMAC-SHA256 of the time, a dot, and the body.
+/// Returns the signature of a POST: HMAC-SHA256 of the time, a dot, and the body.
 fn signature(secret: &str, at: &str, body: &[u8]) -> String {
     let mut signing = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
     signing.update(at.as_bytes());
