@@ -4,7 +4,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 use super::AuthError;
 
-/// Longest name of a device, in characters.
+/// Maximum length of the name of a device, in characters.
 pub(super) const NAME_CHARS: usize = 64;
 
 /// Checks a name, and trims it.

@@ -32,26 +32,26 @@ use plexus_protocol::api::devices::{DeviceView, OneTimeCode};
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use plexus_store::DeviceChange;
 
-/// Most devices; a further one is refused until another is revoked. Every check of a token compares with all of them.
+/// Maximum number of devices; a further one is refused until another is revoked. Every check of a token compares with all of them.
 const DEVICES: usize = 256;
-/// Most unused one-time codes; a further one replaces the oldest.
+/// Maximum number of unused one-time codes; a further one replaces the oldest.
 const CODES: usize = 32;
-/// Most browsers that one device's token signs in; a further one is refused, so that no device uses up [`DEVICES`].
+/// Maximum number of browsers that one device's token signs in; a further one is refused, so that no device uses up [`DEVICES`].
 const BROWSERS: usize = 16;
-/// Longest lifetime of a one-time code; a longer one is cut to it.
+/// Maximum lifetime of a one-time code; a longer one is reduced to it.
 const CODE_LIFE: Duration = Duration::from_secs(120);
-/// Random bytes of a one-time code: over 130 bits, so that it may be part of a link.
+/// Number of random bytes of a one-time code: over 130 bits, so that it may be part of a link.
 const CODE_BYTES: usize = 17;
-/// Shortest time between two stored `last_seen_at` of a device, in milliseconds.
+/// Minimum time between two stored `last_seen_at` of a device, in milliseconds.
 const SEEN_STORED_EVERY: i64 = 600_000;
-/// Most devices that a refusal names.
+/// Maximum number of devices that a refusal names.
 const NAMED: usize = 5;
 /// The identifier of the local administrator, whose token is the file in the state folder.
 const LOCAL: &str = "d_local";
 /// The identifier of a client that watches without a token; no enrolled device has it.
 const SAME_USER: &str = "d_neighbour";
 
-/// Writes or deletes a device's row through the log's writer, the only one that commits. The error is a text for people.
+/// Writes or deletes a device's row through the log's writer, the only one that commits. The error is a text for users.
 pub type PersistDevice = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// The devices and the codes. Cheap to clone; clones share everything.
@@ -67,7 +67,7 @@ pub(super) struct AuthShared {
     agents: AgentTokens,
     pub(super) codes: Mutex<Vec<WaitingCode>>,
     pub(super) pairings: Mutex<Pairings>,
-    /// Counts the changes to pairings.
+    /// A counter of the changes to pairings.
     pub(super) paired: watch::Sender<u64>,
     pub(super) tries: Mutex<Tries>,
     limiter: Mutex<Limiter>,
@@ -81,11 +81,11 @@ pub(super) struct AuthShared {
 pub(super) struct DeviceEntry {
     hash: Hash,
     pub(super) device: Arc<Device>,
-    /// The time when the device was last seen, in milliseconds since the epoch; 0: never.
+    /// The time when the device was last seen, in milliseconds since the epoch; 0 for never.
     pub(super) seen: Arc<AtomicI64>,
     /// The value of `seen` that was last stored.
     seen_stored: Arc<AtomicI64>,
-    /// Open streams, sockets and long polls.
+    /// The number of open streams, sockets and long polls.
     pub(super) open: Arc<AtomicUsize>,
 }
 
@@ -136,7 +136,7 @@ impl NewDeviceEntry {
 }
 
 impl AuthShared {
-    /// Tells the handlers that a device or an agent is gone.
+    /// Notifies the handlers that a device or an agent was removed.
     pub(super) fn count_revocation(&self) {
         self.revoked.send_modify(|count| *count += 1);
     }
@@ -195,13 +195,13 @@ impl Auth {
         Ok(auth)
     }
 
-    /// The caller with this bearer token. Takes the same time for every device and for none.
+    /// Returns the caller with this bearer token. Takes the same time for every device and for none.
     pub fn check(&self, bearer: &str) -> Option<Caller> {
-        // A cookie is never an agent's token: agents are no browsers.
+        // A cookie is never an agent's token: agents are not browsers.
         self.prove(bearer, |device| device.origin.is_none()).or_else(|| self.shared.agents.check(&token::hash(bearer)))
     }
 
-    /// The caller with this token as a cookie of `site`. A bearer token is no cookie token, and the reverse.
+    /// Returns the caller with this token as a cookie of `site`. A bearer token is not valid as a cookie, nor the reverse.
     pub fn check_cookie(&self, token: &str, site: CookieSite<'_>) -> Option<Caller> {
         self.prove(token, |device| match (&device.origin, site) {
             (Some(bound), CookieSite::Origin(origin)) => bound == origin,
@@ -221,7 +221,7 @@ impl Auth {
         Some(Caller::proven(Arc::clone(&entry.device)))
     }
 
-    /// Updates `last_seen_at` of a device, and stores it now and then, so that it is about right after a restart.
+    /// Updates `last_seen_at` of a device, and stores it occasionally, so that it is approximately right after a restart.
     fn seen(&self, entry: &DeviceEntry, now: i64) {
         entry.seen.store(now, Ordering::Relaxed);
         let stored_at = entry.seen_stored.load(Ordering::Relaxed);
@@ -250,19 +250,19 @@ impl Auth {
         OnlineGuard(entry.map(|entry| Arc::clone(&entry.open)))
     }
 
-    /// Counts a failed authentication. `Some(wait)` if this address failed too often; a valid token still works.
+    /// Counts a failed authentication. Returns the time to wait if this address failed too often; a valid token still works.
     pub fn failed(&self, address: IpAddr) -> Option<Duration> {
         self.shared.limiter.lock().failed(address, Instant::now())
     }
 
-    /// Counts revocations. A handler that serves a device calls [`is_enrolled`](Self::is_enrolled) after a change, and closes if
-    /// the device is gone.
+    /// Returns a counter of revocations, as a watch. A handler that serves a device calls [`is_enrolled`](Self::is_enrolled) after a
+    /// change, and closes if the device was removed.
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.shared.revoked.subscribe()
     }
 
-    /// The caller for a process of this user without a token: it may watch this runtime, and nothing else. The code that calls
-    /// this has checked the process's owner.
+    /// Returns the caller for a process of this user without a token: it may watch this runtime, and nothing else. The calling code must
+    /// have checked the process's owner.
     pub fn same_user_caller(&self, runtime: &RuntimeId) -> Caller {
         let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
         let id = DeviceId::trusted(SAME_USER);
@@ -270,7 +270,7 @@ impl Auth {
         Caller::proven(Arc::new(Device::new(id, name, DeviceKind::Device, grant, String::new())))
     }
 
-    /// Returns whether the caller's device is still enrolled with the same token. Always true for a
+    /// Returns whether the caller's device is still enrolled with the same token. Always `true` for a
     /// [`same_user_caller`](Self::same_user_caller).
     pub fn is_enrolled(&self, caller: &Caller) -> bool {
         let device = caller.device();
@@ -287,7 +287,7 @@ impl Auth {
             && self.shared.devices.load().iter().any(same)
     }
 
-    /// Makes a one-time code that enrols one device with `grant`. It is valid for `life` (at most 120 s) and kept in memory only.
+    /// Makes a one-time code that enrols one device with `grant`. It is valid for `life` (at most 120 s) and stored in memory only.
     ///
     /// # Errors
     /// [`AuthError::Invalid`] for an invalid grant; [`AuthError::Random`].
@@ -474,8 +474,8 @@ impl Auth {
         self.remove(id).await
     }
 
-    /// Removes a browser's old device after its cookie was replaced. An error in storing that is ignored: no client has the old
-    /// token any more.
+    /// Removes a browser's old device after its cookie was replaced. A failure to store that is ignored: no client has the old token any
+    /// more.
     pub async fn replaced(&self, caller: &Caller) {
         if let Err(error) = self.leave(caller).await {
             tracing::debug!(%error, "a browser's former device was not removed");
@@ -485,7 +485,7 @@ impl Auth {
     /// Signs a device out at its own request.
     ///
     /// # Errors
-    /// As [`revoke`](Self::revoke).
+    /// The errors of [`revoke`](Self::revoke).
     pub async fn leave(&self, caller: &Caller) -> Result<(), AuthError> {
         if caller.device().kind == DeviceKind::Share {
             return Err(AuthError::Share("others may be using it too; close the page instead"));
@@ -514,7 +514,7 @@ impl Auth {
             });
             self.shared.count_revocation();
         }
-        // Also those whose removal could not be stored before.
+        // Also devices whose removal could not be stored before.
         while let Some(gone) = unsaved.last() {
             let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
             (self.shared.persist)(delete).await.map_err(|error| {
@@ -528,7 +528,7 @@ impl Auth {
         Ok(())
     }
 
-    /// An enrolled device, for work on its behalf while it is not connected.
+    /// Returns an enrolled device, for work on its behalf while it is not connected.
     pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
         let devices = self.shared.devices.load();
         let now = Timestamp::from(SystemTime::now());
@@ -536,7 +536,7 @@ impl Auth {
         devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
     }
 
-    /// Names of devices that may answer a request of this `risk` about `target`, for a device that may not. At most five,
+    /// Returns names of devices that may answer a request of this `risk` about `target`, for a device that may not. At most five,
     /// connected ones first. Empty unless the asking device belongs to the owner and sees the whole gateway.
     pub fn answering(&self, asks: &Device, target: Target<'_>, risk: Risk) -> Vec<String> {
         let whole = asks.grant.runtimes.is_none() && asks.grant.sessions.is_none();
@@ -563,7 +563,7 @@ impl Auth {
         names
     }
 
-    /// All devices, the local administrator first.
+    /// Returns all devices, the local administrator first.
     pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
         let you = &permit.device().device_id;
         self.shared.devices.load().iter().map(|entry| entry.view(you)).collect()
@@ -585,7 +585,7 @@ impl Auth {
 
 impl DeviceEntry {
     fn new(hash: Hash, device: Device) -> Self {
-        // The first time is stored at once, so that a restart does not forget it.
+        // The first time is stored at once, so that it survives a restart.
         let seen = device.last_seen_at.map_or(0, Timestamp::as_millis);
         let seen_stored = Arc::new(AtomicI64::new(seen));
         Self { hash, device: Arc::new(device), seen: Arc::default(), seen_stored, open: Arc::default() }
@@ -609,7 +609,7 @@ impl DeviceEntry {
     }
 }
 
-/// Replaces `old` by `new`; false if the value was not `old`.
+/// Replaces `old` by `new`; returns `false` if the value was not `old`.
 fn swap(place: &AtomicI64, old: i64, new: i64) -> bool {
     place.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }

@@ -8,13 +8,13 @@ use plexus_protocol::DeviceId;
 /// The reason why a call of `Auth` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The state folder or the token file is not safe to use. The text has the cause and the fix.
+    /// The state folder or the token file is not safe to use. Contains the cause and the fix.
     #[error("{}: {}", .0.display(), .1)]
     Unsafe(PathBuf, String),
     /// The state folder or a file in it cannot be read or written.
     #[error("{}: {}", .0.display(), .1)]
     File(PathBuf, String),
-    /// No gateway ever started in this state folder.
+    /// No gateway has ever started in this state folder.
     #[error("{} does not exist: start the gateway with `plexus serve` first", .0.display())]
     NoToken(PathBuf),
     /// The system's random number generator failed.
@@ -29,7 +29,7 @@ pub enum AuthError {
     /// The code is unknown, used or expired. Clients do not learn which.
     #[error("the code is wrong, used or expired: ask for a new one")]
     BadCode,
-    /// No such device.
+    /// The device does not exist.
     #[error("there is no device {0}")]
     NoDevice(DeviceId),
     /// The local administrator cannot be changed.
@@ -44,7 +44,7 @@ pub enum AuthError {
     /// Too many wrong codes were tried, so none is checked now.
     #[error("too many wrong codes: wait {} s, then start again", .0.as_secs().saturating_add(1))]
     TooMany(Duration),
-    /// The call is invalid. The text has the cause and the fix.
+    /// The call is invalid. Contains the cause and the fix.
     #[error("{0}")]
     Invalid(String),
 }
@@ -58,13 +58,13 @@ impl AuthError {
 /// The reason why a pairing cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingFault {
-    /// There is no such pairing, or it ended long ago or before a restart.
+    /// The pairing does not exist, or it ended long ago or before a restart.
     #[error("there is no such pairing: start a new one")]
     Unknown,
     /// No phone has joined yet.
     #[error("no device has joined yet: there is nothing to confirm")]
     NotJoined,
-    /// The number differs from the phone's.
+    /// The number differs from that of the phone.
     #[error("the device shows a different number: refuse it unless both numbers are equal")]
     WrongNumber,
     /// The pairing is confirmed already.

@@ -11,10 +11,10 @@ use super::device_name::valid_name;
 use plexus_protocol::api::devices::{DeviceKind, Grant, Target};
 use plexus_protocol::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
-/// Most runtimes or sessions that a grant names.
+/// Maximum number of runtimes or sessions that a grant names.
 const GRANT_NAMES: usize = 256;
 
-/// Checks a grant that somebody sent; sorts its scopes.
+/// Checks a grant that a client sent; sorts its scopes.
 pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     grant.scopes.sort_unstable();
     grant.scopes.dedup();
@@ -58,15 +58,15 @@ pub struct Device {
     /// The kind of device.
     #[serde(default)]
     pub kind: DeviceKind,
-    /// The scopes.
+    /// The rights of the device.
     #[serde(flatten)]
     pub grant: Grant,
     /// The time when the device was enrolled.
     pub created_at: Timestamp,
-    /// For a browser: its token is valid only as a cookie of this origin.
+    /// For a browser: the origin of the cookie; the token is valid only as this cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The device whose token signed this one in; this one is removed with it.
+    /// The device whose token signed this one in; both are removed together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<DeviceId>,
     /// The time when the device expires.
@@ -75,7 +75,7 @@ pub struct Device {
     /// `true` if this is a local browser of this user, which expires when unused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
-    /// For a local browser: the identifier that its page keeps, so that signing in anew does not make another device.
+    /// For a local browser: the identifier that its page stores, so that signing in again does not make another device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
     /// The time when the device was last seen, as last stored.
@@ -104,7 +104,7 @@ impl Device {
         }
     }
 
-    /// The device as the resolver of a request.
+    /// Returns the device as the resolver of a request.
     pub fn resolver(&self) -> Resolver {
         Resolver { device_id: self.device_id.clone(), name: self.name.clone() }
     }
@@ -117,18 +117,18 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// For [`auth`](super) only, after a token was checked.
+    /// Makes a caller. For [`auth`](super) only, after a token was checked.
     pub(super) fn proven(device: Arc<Device>) -> Self {
         Self { device }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The same caller, named after the program it uses. All programs of this user on this machine share one token, so each
-    /// states its name; other devices keep their own name.
+    /// Returns the same caller, named after the program it uses. All programs of this user on this machine share one token, so each
+    /// reports its name; other devices keep their own name.
     #[must_use]
     pub fn through(&self, program: &str) -> Self {
         let name = valid_name(&format!("{} (local)", program.trim()));
@@ -163,7 +163,7 @@ impl Caller {
     }
 }
 
-/// The device lacks a scope.
+/// The error that a device lacks a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("device \"{device}\" lacks the scope `{}` here", scope.as_str())]
 pub struct Denied {
@@ -181,7 +181,7 @@ pub struct Permit<S> {
 }
 
 impl<S> Permit<S> {
-    /// The device that holds the permit.
+    /// Returns the device that holds the permit.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }

@@ -1,21 +1,21 @@
-//! Counts failed authentications. It slows guessing and keeps the log short. It never blocks a valid token, because it is
-//! consulted only after a failure.
+//! Counts of failed authentications. They slow guessing and keep the log short. They never block a valid token, because they are checked
+//! only after a failure.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Failures of one address within [`FAILURE_WINDOW`] that get 401; further ones get 429.
+/// Maximum number of failures of one address within [`FAILURE_WINDOW`] that get 401; further ones get 429.
 pub const FAILURES: u32 = 30;
-/// Time after which the count of an address starts at zero.
+/// Time after which the count of an address starts again at zero.
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Addresses counted separately; further ones share one count.
+/// Maximum number of addresses counted separately; further ones share one count.
 const ADDRESSES: usize = 1024;
 
-/// Wrong short codes of one address within [`FAILURE_WINDOW`] after which no code from it is accepted.
+/// Maximum number of wrong short codes of one address within [`FAILURE_WINDOW`]; after them no code from it is accepted.
 pub(super) const TRIES: u32 = 10;
-/// Wrong short codes of all addresses within [`FAILURE_WINDOW`] after which no code is accepted. With so many in each of two
-/// minutes, a guess hits one of sixteen codes in one of a hundred million such attacks.
+/// Maximum number of wrong short codes of all addresses within [`FAILURE_WINDOW`]; after them no code is accepted. With so many in each
+/// of two minutes, a guess hits one of sixteen codes in one of a hundred million such attacks.
 pub(super) const ALL_TRIES: u32 = 300;
 
 /// Failures by address.
@@ -40,12 +40,12 @@ impl Default for Tries {
 }
 
 impl Tries {
-    /// The time until codes from this address are accepted again, if they are blocked.
+    /// Returns the time until codes from this address are accepted again, if they are blocked.
     pub(super) fn blocked(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         self.each.over(address, now).max(self.all.over(ANYBODY, now))
     }
 
-    /// Counts a wrong code, as [`Limiter::failed`].
+    /// Counts a wrong code, like [`Limiter::failed`].
     pub(super) fn failed(&mut self, address: IpAddr, now: Instant) -> Option<Duration> {
         self.each.failed(address, now).max(self.all.failed(ANYBODY, now))
     }
@@ -65,7 +65,7 @@ impl Limiter {
         Self { counts: HashMap::new(), most }
     }
 
-    /// The time until the count of an address starts at zero, if it has used up its failures.
+    /// Returns the time until the count of an address starts at zero, if it has used up its failures.
     fn over(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let key = Some(address);
         // An address that is not in the full table shares the common count.

@@ -1,5 +1,5 @@
-//! Pairing by a short code: a computer shows a code, a phone joins with it, both show the same number, and the computer
-//! confirms. A pure state machine: the caller passes time and randomness in, and enrols the device.
+//! Pairing by a short code: a computer displays a code, a phone joins with it, both display the same number, and the computer confirms. A
+//! pure state machine: the caller passes time and randomness in, and enrols the device.
 //!
 //! `waiting` → `joined` → `confirmed`, or `refused`, or `expired`. At most one phone joins. A used, refused or expired code
 //! is treated like an unknown one.
@@ -14,19 +14,19 @@ use plexus_protocol::{DeviceId, Timestamp};
 
 /// Lifetime of a code, and of the pairing after a phone joined.
 pub const PAIRING_LIFE: Duration = Duration::from_secs(120);
-/// Time after the confirmation in which the phone fetches its token, again if the response was lost. A device whose token
-/// was never fetched is removed.
+/// Time after the confirmation in which the phone can fetch its token, again if the response was lost. A device whose token was never
+/// fetched is removed.
 pub(super) const COLLECT: Duration = Duration::from_secs(60);
 /// Time for which the outcome of an ended pairing is remembered.
 const ENDED_KEPT: Duration = Duration::from_secs(300);
-/// Most pairings; a further one replaces the oldest.
+/// Maximum number of pairings; a further one replaces the oldest.
 const PAIRINGS: usize = 16;
-/// Characters of a code, without those that look or sound alike: 0 O, 1 I L, U.
+/// The characters of a code, without those that look or sound alike: 0 O, 1 I L, U.
 const ALPHABET: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// Length of a code: over 39 bits, enough for the few guesses that the lifetime and the limiter allow.
+/// Length of a code, in characters: over 39 bits, enough for the few guesses that the lifetime and the limiter allow.
 const CODE_CHARS: usize = 8;
 
-/// A code from random bytes, `ABCD-2345`; `None` if too few of them are usable.
+/// Returns a code from random bytes, `ABCD-2345`; `None` if too few of them are usable.
 pub(super) fn code(random: &[u8]) -> Option<String> {
     // Bytes from the largest multiple of the alphabet's length on are not used: they would favour the first letters.
     let fair = random.iter().filter(|byte| usize::from(**byte) < 256 / ALPHABET.len() * ALPHABET.len());
@@ -39,12 +39,12 @@ pub(super) fn code(random: &[u8]) -> Option<String> {
     Some(code)
 }
 
-/// The number that both sides show, from a random byte: 10 to 99, or `None` for a byte that would favour some numbers.
+/// Returns the number that both sides display, from a random byte: 10 to 99, or `None` for a byte that would favour some numbers.
 pub(super) fn number(random: u8) -> Option<u8> {
     (random < 180).then_some(10 + random % 90)
 }
 
-/// A typed code without separators; `None` if it is not a short code.
+/// Returns a typed code without separators; `None` if it is not a short code.
 pub fn short_code(typed: &str) -> Option<String> {
     let typed = typed.trim();
     if typed.len() > 4 * CODE_CHARS {
@@ -65,7 +65,7 @@ pub struct Invitation {
     pub expires_at: Timestamp,
 }
 
-/// The answer to a phone's ticket.
+/// The result for a phone's ticket.
 #[derive(Clone, Debug)]
 pub(super) enum Collected {
     /// The computer has not confirmed yet.
@@ -155,7 +155,7 @@ impl Pairing {
         }
     }
 
-    /// The device's name: the computer's choice, else the phone's.
+    /// Returns the device's name: the computer's choice, else the phone's.
     fn device_name(&self, phone: &JoinedPhone) -> String {
         self.name.clone().unwrap_or_else(|| phone.name.clone())
     }
@@ -185,20 +185,20 @@ impl Pairings {
         self.all.iter_mut().find(|one| one.id == id).ok_or(PairingFault::Unknown)
     }
 
-    /// The pairing that waits for this code. Compares with all of them, found or not.
+    /// Returns the pairing that waits for this code. Compares with all of them, found or not.
     fn by_code(&mut self, code: &str, now: Instant) -> Option<&mut Pairing> {
         let code = short_code(code)?;
         let found = find(self.all.iter().map(|one| &one.code), &hash(&code))?;
         self.all.get_mut(found).filter(|one| one.state(now) == PairingState::Waiting)
     }
 
-    /// The pairing that a phone with this code would join; `None` if the code is not valid.
+    /// Returns the pairing that a phone with this code would join; `None` if the code is not valid.
     pub(super) fn find(&mut self, code: &str, now: Instant) -> Option<Invitation> {
         let one = self.by_code(code, now)?;
         Some(Invitation { grant: one.grant.clone(), name: one.name.clone(), expires_at: one.expires_at })
     }
 
-    /// Joins a phone, which uses up the code. `None` if the code is not valid.
+    /// Joins a phone, which uses up the code. Returns `None` if the code is not valid.
     pub(super) fn join(
         &mut self,
         code: &str,
@@ -276,7 +276,7 @@ impl Pairings {
         Ok(())
     }
 
-    /// The outcome for a phone that joined.
+    /// Returns the outcome for a phone that joined.
     pub(super) fn collect(&mut self, ticket: &str, now: Instant) -> Result<Collected, PairingFault> {
         const NOBODY: Hash = [0; 32];
         let tickets = self.all.iter().map(|one| one.phone().map_or(&NOBODY, |phone| &phone.ticket));
@@ -296,7 +296,7 @@ impl Pairings {
         }
     }
 
-    /// Forgets the token after the time to fetch it. Returns the device if the token was never fetched.
+    /// Removes the token after the time to fetch it. Returns the device if the token was never fetched.
     pub(super) fn drop_unfetched(&mut self, id: &str) -> Option<DeviceId> {
         match &mut self.by_id(id).ok()?.stage {
             PairingStage::Confirmed { device, token, fetched, .. } => {

@@ -1,8 +1,8 @@
 //! The proof by which a gateway identifies itself to its owner's programs before they send it a token.
 //!
-//! `gateway.json` names the gateway's port and process, and either may belong to another program by now. So each start of a
-//! gateway makes a secret, writes it into that file, which only its owner can read, and answers challenges with it
-//! ([`Proof::answer`]). Another program on the port does not know the secret.
+//! `gateway.json` names the gateway's port and process, and either may belong to another program meanwhile. So each start of a gateway
+//! makes a secret, writes it into that file, which only its owner can read, and responds to challenges with it ([`Proof::answer`]).
+//! Another program on the port does not know the secret.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use ring::hmac;
 use super::AuthError;
 use super::token::{random_text, same};
 
-/// Length of a challenge, in letters and digits. Others are not answered.
+/// Length of a challenge, in letters and digits. Others get no response.
 const CHALLENGE: std::ops::RangeInclusive<usize> = 32..=128;
 
 /// Prefix of each challenge, so that the proof has no other use.
@@ -31,7 +31,7 @@ impl fmt::Debug for Proof {
 }
 
 impl Proof {
-    /// A new secret.
+    /// Makes a new secret.
     ///
     /// # Errors
     /// [`AuthError::Random`].
@@ -39,17 +39,17 @@ impl Proof {
         Ok(Self::of(&random_text::<32>()?))
     }
 
-    /// The proof with the secret of `gateway.json`.
+    /// Makes the proof with the secret of `gateway.json`.
     pub fn of(secret: &str) -> Self {
         Self { secret: secret.into() }
     }
 
-    /// The secret, for the file that only the owner can read.
+    /// Returns the secret, for the file that only the owner can read.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// The proof for a challenge, in hex, in constant time. `None` unless the challenge has 32 to 128 ASCII letters and digits.
+    /// Returns the proof for a challenge, in hex, in constant time. `None` unless the challenge has 32 to 128 ASCII letters and digits.
     pub fn answer(&self, challenge: &str) -> Option<String> {
         let fits = CHALLENGE.contains(&challenge.len()) && challenge.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
@@ -63,7 +63,7 @@ impl Proof {
     }
 }
 
-/// A new random challenge.
+/// Returns a new random challenge.
 ///
 /// # Errors
 /// [`AuthError::Random`].

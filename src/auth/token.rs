@@ -16,16 +16,16 @@ use plexus_protocol::Timestamp;
 /// The name of the token file in the state folder.
 pub const TOKEN_FILE: &str = "token";
 
-/// Random bytes of a token: 256 bits, which cannot be guessed at any rate.
+/// Number of random bytes of a token: 256 bits, which cannot be guessed at any rate.
 const TOKEN_BYTES: usize = 32;
-/// Prefix of every token, by which people and secret scanners recognise one.
+/// Prefix of every token, by which users and secret scanners recognise one.
 const TOKEN_PREFIX: &str = "plx_";
-/// Longest token file that is read, in bytes; a longer one is refused.
+/// Maximum size of a token file that is read, in bytes; a larger one is refused.
 const TOKEN_FILE_MAX: u64 = 256;
 /// Mode bits that give access to users other than the owner.
 const OTHER_USERS: u32 = 0o077;
 
-/// SHA-256 of a secret, stored and compared in its place.
+/// The SHA-256 of a secret, stored and compared in its place.
 pub(super) type Hash = [u8; 32];
 
 /// The local token's hash and the time it was made.
@@ -34,12 +34,12 @@ pub(super) struct LocalToken {
     pub(super) made_at: Timestamp,
 }
 
-/// SHA-256 of a secret.
+/// Returns the SHA-256 of a secret.
 pub(super) fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// The CSRF value that a page sends with the cookie `token`: derived from the token, and not reversible.
+/// Returns the CSRF value that a page sends with the cookie `token`: derived from the token, and not reversible.
 pub fn csrf(token: &str) -> String {
     data_encoding::HEXLOWER.encode(&hash(&format!("plexus csrf {token}")))
 }
@@ -49,7 +49,7 @@ pub fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-/// The index of `wanted` in `hashes`. Reads every byte of all of them, found or not.
+/// Returns the index of `wanted` in `hashes`. Reads every byte of all of them, found or not.
 pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
     let (mut found, mut index) = (Choice::from(0), 0u64);
     for (n, hash) in hashes.enumerate() {
@@ -60,14 +60,14 @@ pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) ->
     bool::from(found).then_some(usize::try_from(index).unwrap_or_default())
 }
 
-/// `N` bytes of the kernel's randomness, in lower-case base32.
+/// Returns `N` bytes of the kernel's randomness, in lower-case base32.
 pub(super) fn random_text<const N: usize>() -> Result<String, AuthError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| AuthError::Random(error.to_string()))?;
     Ok(BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 
-/// A new token.
+/// Returns a new token.
 pub(super) fn new_token() -> Result<String, AuthError> {
     Ok(format!("{TOKEN_PREFIX}{}", random_text::<TOKEN_BYTES>()?))
 }
@@ -141,7 +141,7 @@ fn own(path: &Path, meta: &std::fs::Metadata) -> Result<(), AuthError> {
 fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     let path = home.join(TOKEN_FILE);
     let fail = |error| AuthError::file(&path, &error);
-    // NOFOLLOW: a planted link must not make us read another file. NONBLOCK: a pipe must not make us wait.
+    // NOFOLLOW: a planted link must not cause a read of another file. NONBLOCK: a pipe must not cause a wait.
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {
         Ok(file) => file,
@@ -171,14 +171,14 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     Ok(Some((token.to_owned(), meta)))
 }
 
-/// Writes a file that only its owner can read, whole and synced before it has its name: beside it first, under the name with `.new`.
+/// Writes a file that only its owner can read, complete and synced before it has its name: beside it first, under the name with `.new`.
 ///
 /// # Errors
-/// Why it could not be written; the file is as it was.
+/// The system's error; the file is unchanged.
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    // What an interrupted write left.
+    // The leftover of an interrupted write.
     let _ = std::fs::remove_file(&beside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
@@ -186,8 +186,8 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&beside, path)
 }
 
-/// Writes a new token, first whole and synced under another name, so that no reader sees half of one. Unless `replace` is
-/// set, a token that another process made in the meantime stays and is returned.
+/// Writes a new token, first complete and synced under another name, so that no reader gets a part of one. Unless `replace` is set, a
+/// token that another process made in the meantime stays and is returned.
 fn write(home: &Path, replace: bool) -> Result<String, AuthError> {
     let path = home.join(TOKEN_FILE);
     let fail = |error| AuthError::file(&path, &error);

@@ -1,5 +1,5 @@
-//! Tokens of agents. Each lets the tools of one session's agent draw and ask in that session, and nothing else. It is in a file
-//! that only this user can read, where `plexus mcp` finds it, and ends with the session.
+//! Tokens of agents. Each allows the tools of one session's agent to draw and ask in that session, and nothing else. It is in a file that
+//! only this user can read, where `plexus mcp` finds it, and ends with the session.
 
 use std::collections::HashMap;
 use std::fs::{OpenOptions, Permissions};
@@ -19,7 +19,7 @@ use plexus_protocol::{DeviceId, Scope, SessionId};
 
 /// The folder of the tokens, in the state folder; a file's name is its session.
 pub const AGENTS_FOLDER: &str = "ui";
-/// Longest token file that is read, in bytes.
+/// Maximum size of a token file that is read, in bytes.
 const FILE_MAX: u64 = 256;
 
 /// The tokens, by their hashes: a lookup by hash does not depend on how much of a token is right.
@@ -29,7 +29,7 @@ pub(super) struct AgentTokens {
 }
 
 impl AgentTokens {
-    /// Reads the tokens of an earlier gateway, so that agents that outlived it go on with theirs.
+    /// Reads the tokens of an earlier gateway, so that agents that outlived it continue with theirs.
     pub(super) fn open(home: &Path) -> Self {
         let this = Self::default();
         let Ok(files) = std::fs::read_dir(home.join(AGENTS_FOLDER)) else { return this };
@@ -37,7 +37,7 @@ impl AgentTokens {
             let session = file.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok());
             match session.and_then(|session| Some((read(&file.path())?, session))) {
                 Some((secret, session)) => this.insert(&secret, &session),
-                // Not ours, or accessible to others.
+                // Another user's file, or accessible to others.
                 None => drop(std::fs::remove_file(file.path())),
             }
         }
@@ -69,7 +69,7 @@ impl AgentTokens {
     }
 }
 
-/// The token in a file, if only this user can read it.
+/// Returns the token in a file, if only this user can read it.
 fn read(path: &Path) -> Option<String> {
     let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -87,7 +87,7 @@ fn path(home: &Path, session: &SessionId) -> PathBuf {
 }
 
 impl Auth {
-    /// Makes the token of a session's agent and writes it to its file; keeps the one there is.
+    /// Makes the token of a session's agent and writes it to its file; an existing one stays.
     ///
     /// # Errors
     /// [`AuthError::File`], [`AuthError::Random`].
@@ -110,7 +110,7 @@ impl Auth {
         Ok(())
     }
 
-    /// Ends the tokens of all agents but those of these sessions.
+    /// Removes the tokens of all agents except those of these sessions.
     pub fn keep_agents(&self, sessions: &[SessionId]) {
         let all: Vec<SessionId> = {
             let devices = self.shared.agents.devices.read();
@@ -119,7 +119,7 @@ impl Auth {
         all.iter().filter(|session| !sessions.contains(session)).for_each(|session| self.dismiss_agent(session));
     }
 
-    /// Ends the token of a session's agent.
+    /// Removes the token of a session's agent.
     pub fn dismiss_agent(&self, session: &SessionId) {
         if self.shared.agents.forget(session) {
             let _ = std::fs::remove_file(path(&self.shared.home, session));

@@ -15,14 +15,14 @@ use crate::{Admin, AuthError, Device, DeviceKind, Grant, PairingFault, Permit, t
 use plexus_protocol::api::pairing::{PairingState, PairingView, PhoneTicket};
 use plexus_protocol::{DeviceId, Scope, SessionId, Timestamp};
 
-/// Random bytes of a secret that must not be guessed: over 130 bits.
+/// Number of random bytes of a secret that must not be guessed: over 130 bits.
 const SECRET_BYTES: usize = 17;
-/// Longest wait before a deadline is compared with the clock again, since the clock may be set and the machine may sleep.
+/// Maximum wait before a deadline is compared with the clock again, since the clock may be set and the machine may sleep.
 const RECHECK_EVERY: Duration = Duration::from_secs(60);
-/// Longest lifetime of a link to a session.
+/// Maximum lifetime of a link to a session.
 pub const SHARE_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A new pairing, as the computer gets it.
+/// A new pairing, in the form for the computer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BegunPairing {
     /// The identifier.
@@ -33,7 +33,7 @@ pub struct BegunPairing {
     pub expires_at: Timestamp,
 }
 
-/// The answer to a phone's ticket.
+/// The result for a phone's ticket.
 #[derive(Clone, Debug)]
 pub enum FetchedPairing {
     /// The computer has not confirmed yet.
@@ -42,7 +42,7 @@ pub enum FetchedPairing {
     Given(Arc<Device>, String),
 }
 
-/// Random bytes for a code; so many that enough of them are usable.
+/// Returns random bytes for a code; so many that enough of them are usable.
 fn random<const N: usize>() -> Result<[u8; N], AuthError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| AuthError::Random(error.to_string()))?;
@@ -73,7 +73,7 @@ impl Auth {
         Ok(BegunPairing { pairing_id, code, expires_at })
     }
 
-    /// The pairing that a phone with this code would join.
+    /// Returns the pairing that a phone with this code would join.
     ///
     /// # Errors
     /// [`AuthError::BadCode`]; [`AuthError::TooMany`] after too many wrong codes, even for a right one.
@@ -84,7 +84,7 @@ impl Auth {
     /// Joins a phone, which uses up the code. With an `origin` the device is a browser, as in [`redeem`](Self::redeem).
     ///
     /// # Errors
-    /// As [`find`](Self::find); [`AuthError::Invalid`] for an invalid name: the code stays valid.
+    /// The errors of [`find`](Self::find); [`AuthError::Invalid`] for an invalid name: the code stays valid.
     pub fn join(&self, from: IpAddr, code: &str, name: &str, origin: Option<String>) -> Result<PhoneTicket, AuthError> {
         let name = valid_name(name)?;
         let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(no_usable_bytes)?;
@@ -95,7 +95,7 @@ impl Auth {
         Ok(ticket)
     }
 
-    /// Tries a short code. Since it could be guessed, after a few wrong ones no code is accepted for a while.
+    /// Tries a short code. Since it could be guessed, no code is accepted for a while after a few wrong ones.
     fn try_code<T>(&self, from: IpAddr, good: impl FnOnce() -> Option<T>) -> Result<T, AuthError> {
         let mut tries = self.shared.tries.lock();
         let now = Instant::now();
@@ -105,7 +105,7 @@ impl Auth {
         good().ok_or_else(|| tries.failed(from, now).map_or(AuthError::BadCode, AuthError::TooMany))
     }
 
-    /// The state of a pairing; waits up to `wait` until it differs from `known`.
+    /// Returns the state of a pairing; waits up to `wait` until it differs from `known`.
     ///
     /// # Errors
     /// [`AuthError::Pairing`] if there is no such pairing.
@@ -127,13 +127,13 @@ impl Auth {
         }
     }
 
-    /// Confirms for the computer that both show `number`. The device is enrolled; the phone fetches its token.
+    /// Confirms for the computer that both display `number`. The device is enrolled; the phone fetches its token.
     ///
     /// # Errors
     /// [`AuthError::Pairing`]; [`AuthError::Invalid`] and [`AuthError::Storage`] if the device cannot be enrolled: retry.
     pub async fn confirm(&self, _permit: &Permit<Admin>, id: &str, number: u8) -> Result<PairingView, AuthError> {
         let approved = self.shared.pairings.lock().approve(id, number, Instant::now())?;
-        // A task of its own: a client that hangs up now does not interrupt the enrolment.
+        // A task of its own: a client that disconnects now does not interrupt the enrolment.
         let (auth, name) = (self.clone(), id.to_owned());
         let enrolled = tokio::spawn(async move {
             let new =
@@ -160,10 +160,10 @@ impl Auth {
         Ok(())
     }
 
-    /// The outcome of a phone's joining; waits up to `wait` for it.
+    /// Returns the outcome for a phone that joined; waits up to `wait` for it.
     ///
     /// # Errors
-    /// [`AuthError::Pairing`]: refused or expired.
+    /// [`AuthError::Pairing`] if the pairing was refused or has expired.
     pub async fn fetch(&self, ticket: &str, wait: Duration) -> Result<FetchedPairing, AuthError> {
         let mut changed = self.shared.paired.subscribe();
         let until = tokio::time::Instant::now() + wait;
@@ -212,7 +212,7 @@ impl Auth {
     }
 }
 
-/// Waits for a change, at most `most` or a second, since time may change the state too. False if no change can come.
+/// Waits for a change, at most `most` or a second, since time may change the state too. Returns `false` if no change can come.
 async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
     let second = Duration::from_secs(1).min(most);
     tokio::time::timeout(second, changed.changed()).await.map_or(true, |changed| changed.is_ok())
@@ -230,7 +230,7 @@ async fn drop_unfetched(shared: Weak<AuthShared>, pairing: String) {
 
 async fn expire(shared: Weak<AuthShared>, device: DeviceId) {
     loop {
-        // Using the device moves its end.
+        // Use of the device delays its expiry.
         let at = shared.upgrade().and_then(|shared| Auth { shared }.ends(&device));
         let Some(at) = at else { return };
         let left = at.as_millis() - Timestamp::from(SystemTime::now()).as_millis();

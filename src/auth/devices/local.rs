@@ -1,4 +1,4 @@
-//! Local browsers of this user: the page that signs one in, and when such a sign-in ends.
+//! Local browsers of this user: the page that signs one in, and the expiry of such a sign-in.
 //!
 //! Every user of the machine can read a program's arguments in the process list. So a browser is started with the name of a
 //! file that only its owner can read, and the one-time code is in that file.
@@ -23,9 +23,9 @@ use plexus_protocol::{DeviceId, Timestamp};
 const FOLDER: &str = "open";
 /// Time after which an unused local sign-in ends, in milliseconds: 30 days. `plexus open` makes another one.
 const UNUSED: i64 = 30 * 24 * 3600 * 1000;
-/// Most local sign-ins; a further one replaces the one unused for longest.
+/// Maximum number of local sign-ins; a further one replaces the one unused for longest.
 const MOST: usize = 8;
-/// Characters of the identifier that a browser's page keeps: the 128 bits of a UUID, with room for other forms.
+/// Length of the identifier that a browser's page stores, in characters: the 128 bits of a UUID, with space for other forms.
 const BROWSER_CHARS: std::ops::RangeInclusive<usize> = 16..=64;
 
 /// Writes a page, readable by this user only, that takes a browser to `url` with this code. The gateway removes it when the
@@ -52,7 +52,7 @@ pub fn redirect(home: &Path, url: &str, code: &str) -> Result<PathBuf, AuthError
     Ok(file)
 }
 
-/// The path of a code's page, by the code's hash, so that the name does not reveal the code.
+/// Returns the path of a code's page, by the code's hash, so that the name does not reveal the code.
 fn page(home: &Path, code: &Hash) -> PathBuf {
     let name = HEXLOWER.encode(&token::hash(&format!("plexus open {}", HEXLOWER.encode(code))));
     home.join(FOLDER).join(format!("{}.html", &name[..32]))
@@ -116,7 +116,7 @@ impl Auth {
         self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id)?.ends()
     }
 
-    /// Ends the local sign-in unused for longest, if there are as many as allowed.
+    /// Removes the local sign-in unused for longest, if there are as many as allowed.
     pub(super) async fn make_room(&self) {
         let oldest = {
             let devices = self.shared.devices.load();
@@ -132,7 +132,7 @@ impl Auth {
     }
 }
 
-/// `name`, or `name 2`, `name 3` .. if another local browser has it.
+/// Returns `name`, or `name 2`, `name 3` .. if another local browser has it.
 fn numbered(name: &str, taken: &[&str]) -> String {
     let free = |name: &String| !taken.contains(&name.as_str());
     let with = |n: usize| {
@@ -140,14 +140,14 @@ fn numbered(name: &str, taken: &[&str]) -> String {
         let length = NAME_CHARS.saturating_sub(number.len());
         name.chars().take(length).collect::<String>() + &number
     };
-    // One more than are taken: one of them is free.
+    // One more than there are names in use: one of them is free.
     std::iter::once(name.to_owned()).chain((2..).map(with).take(taken.len())).find(free).unwrap_or_else(|| name.into())
 }
 
 impl Auth {
-    /// Makes a browser that has just signed in the only device of its browser: those that were signed in before with the same
-    /// `browser`, the identifier that its page keeps, are removed, and its name is numbered if another one has it. Other devices
-    /// than local browsers stay as they are.
+    /// Makes a browser that has just signed in the only device of its browser: those that were signed in before with the same `browser`,
+    /// the identifier that its page stores, are removed, and its name is numbered if another one has it. Other devices than local
+    /// browsers stay unchanged.
     ///
     /// # Errors
     /// [`AuthError::Invalid`] for an identifier of the wrong form; [`AuthError::Storage`].
@@ -164,7 +164,7 @@ impl Auth {
             let former: Vec<DeviceId> = others().iter().filter(same).map(|one| one.device.device_id.clone()).collect();
             for one in former {
                 match self.remove(&one).await {
-                    // It was revoked meanwhile.
+                    // The device was revoked meanwhile.
                     Ok(()) | Err(AuthError::NoDevice(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -192,7 +192,7 @@ impl Auth {
         for id in local {
             match self.remove(id).await {
                 Ok(()) => count += 1,
-                // It was removed with the device that signed it in, or by somebody else.
+                // The device was removed with the device that signed it in, or by another caller.
                 Err(AuthError::NoDevice(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -201,7 +201,7 @@ impl Auth {
     }
 }
 
-/// The identifier that a browser's page keeps, if it has the right form.
+/// Checks and returns the identifier that a browser's page stores.
 ///
 /// # Errors
 /// [`AuthError::Invalid`].
