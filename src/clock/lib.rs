@@ -1,9 +1,9 @@
 //! Trust in the wall clock.
 //!
-//! A wall clock can be wrong by years: after a suspended machine resumes, with a wrong time server, or when a person sets it. What cannot
-//! be undone (removing old events) and what counts by the day (ceilings) therefore needs a second source of time: the clock that counts
-//! since the machine was started, or, across a start of the machine, the time that was written down last. [`ClockRecord::read`] compares
-//! them and is pure; [`WallClock`] reads the clocks and keeps the record.
+//! A wall clock can be wrong by years: after a suspended machine resumes, with a wrong time server, or when a user sets it. Irreversible
+//! actions (removing old events) and counts by the day (ceilings) therefore need a second source of time: the clock that counts since the
+//! machine was started, or, across a start of the machine, the last recorded time. [`ClockRecord::read`] compares them and is pure;
+//! [`WallClock`] reads the clocks and stores the record.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use plexus_auth::write_private;
 
-/// Largest difference between two sources of time that is no step, in milliseconds.
+/// Maximum difference between two sources of time that is not a step, in milliseconds.
 pub const STEP_MS: i64 = 3_600_000;
-/// Longest time between the last record and a start of the machine that is believed, in milliseconds: a machine may be off for a week.
+/// Maximum time between the last record and a start of the machine that is accepted, in milliseconds: a machine may be off for a week.
 pub const OFF_MAX_MS: i64 = 7 * 86_400_000;
 /// Time for which the wall clock has to agree with the other clock after a step before it is trusted again, in milliseconds of a running
 /// gateway.
 pub const PROBATION_MS: u64 = 86_400_000;
-/// The file of the state folder with the record. It may be absent.
+/// The file in the state folder with the record. It may be absent.
 const FILE: &str = "clock.json";
 
 /// All clocks at one moment.
@@ -31,7 +31,7 @@ pub struct ClockReading {
     pub wall: Timestamp,
     /// Time since `boot`, in milliseconds, including time for which the machine was suspended.
     pub running_ms: u64,
-    /// The start that `running_ms` counts from; readings of different starts cannot be compared by it.
+    /// The start of the machine that `running_ms` counts from; readings of different starts cannot be compared by it.
     pub boot: Cow<'static, str>,
 }
 
@@ -58,12 +58,12 @@ pub struct ClockRecord {
 }
 
 impl ClockRecord {
-    /// Begins with a reading that nothing contradicts.
+    /// Makes a record that begins with this reading.
     pub const fn new(first: ClockReading, last: ClockReading) -> Self {
         Self { reference: first, last, offset_ms: 0, doubt: None }
     }
 
-    /// Compares a reading with the earlier ones; whether the wall clock made a step.
+    /// Compares a reading with the earlier ones; returns whether the wall clock made a step.
     pub fn read(&mut self, now: ClockReading) -> bool {
         let same_boot = now.boot == self.last.boot && now.running_ms >= self.last.running_ms;
         let step_ms = if same_boot {
@@ -100,7 +100,7 @@ impl ClockRecord {
 #[derive(Debug)]
 pub struct WallClock {
     record: Mutex<ClockRecord>,
-    /// None in tests.
+    /// The file of the record; `None` in tests.
     file: Option<PathBuf>,
 }
 
@@ -125,12 +125,12 @@ impl WallClock {
         clock
     }
 
-    /// Reads the clocks and writes the record down. Called every minute.
+    /// Reads the clocks and stores the record. Called every minute.
     pub fn check(&self) {
         self.look();
         if let Some(path) = &self.file {
             let record = self.record.lock().clone();
-            // On a full disk, the record of an earlier minute serves.
+            // On a full disk, the record of an earlier minute is used.
             if let Err(error) = write_private(path, &serde_json::to_vec(&record).unwrap_or_default()) {
                 tracing::debug!(%error, "the time could not be written down");
             }
@@ -151,18 +151,18 @@ impl WallClock {
         record.offset_ms
     }
 
-    /// A reading of the wall clock without steps that are not confirmed: the time by which days are counted.
+    /// Returns a reading of the wall clock without unconfirmed steps: the time by which days are counted.
     pub fn steady(&self, wall: Timestamp) -> Timestamp {
         wall.plus_millis(-self.look())
     }
 
-    /// The last step, while the wall clock is not trusted.
+    /// Returns the last step, while the wall clock is not trusted.
     pub fn doubt(&self) -> Option<ClockDoubt> {
         self.look();
         self.record.lock().doubt.clone()
     }
 
-    /// Trusts the wall clock as it is, because a person says so.
+    /// Trusts the wall clock as it is, because a user confirmed it.
     pub fn confirm(&self) {
         self.look();
         self.record.lock().confirm();
@@ -170,23 +170,23 @@ impl WallClock {
     }
 }
 
-/// The clocks now.
+/// Returns the current readings of the clocks.
 fn reading() -> ClockReading {
     let (running_ms, boot) = since_boot();
     ClockReading { wall: std::time::SystemTime::now().into(), running_ms, boot }
 }
 
-/// The time since the machine started, including the time for which it was suspended, and the name of that start.
+/// Returns the time since the machine started, including the time for which it was suspended, and the name of that start.
 fn since_boot() -> (u64, Cow<'static, str>) {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        // Elsewhere, and in some containers, a start of the machine has no name: then that of this process counts.
+        // Elsewhere, and in some containers, a start of the machine has no name: then the start of this process counts.
         let began = Timestamp::from(std::time::SystemTime::now()).as_millis();
         if id.trim().is_empty() { format!("process {} of {began}", std::process::id()) } else { id.trim().to_owned() }
     });
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
-    // On macOS this clock goes on while the machine sleeps; that of `Instant` does not.
+    // On macOS this clock continues while the machine sleeps; that of `Instant` does not.
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(clock);
