@@ -1,8 +1,8 @@
-//! The configuration file: each option is read, checked and explained in one place.
+//! The configuration file: each option is read, checked and documented in one place.
 //!
-//! The options are read from TOML's spanned tree rather than through derived types, so that every problem (not only the
-//! first) is reported with file, line, column, key and fix. Unknown keys are refused. `config/plexus.toml` documents every
-//! option; a test holds it equal to [`Config::default`].
+//! The options are read from TOML's spanned tree rather than through derived types, so that every problem (not only the first) is
+//! reported with file, line, column, key and fix. Unknown keys are refused. `config/plexus.toml` documents every option; a test checks
+//! that it equals [`Config::default`].
 
 mod fields;
 
@@ -33,9 +33,9 @@ use plexus_store::Durability;
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
 /// Default age after which events are deleted, in days.
 pub const MAX_AGE_DAYS: u64 = 90;
-/// Default size of the events that are kept, in bytes: 20 GiB.
+/// Default size of the stored events, in bytes: 20 GiB.
 pub const MAX_BYTES: u64 = 20 << 30;
-/// Default longest line of a runtime, in bytes: 64 MiB. The beginning of a longer one becomes a `raw` event.
+/// Default maximum length of a runtime's line, in bytes: 64 MiB. The beginning of a longer one becomes a `raw` event.
 pub const LINE_MAX: usize = 64 << 20;
 /// Minimum of `line_max`, in bytes: agents put whole files into one line.
 const LINE_MAX_LEAST: u64 = 64 << 10;
@@ -49,15 +49,15 @@ const PROMPT_MAX_MOST: u64 = 15 << 20;
 const ACCOUNT_LEAST: u64 = 1 << 20;
 /// Maximum limit of an account, in bytes.
 const ACCOUNT_MOST: u64 = 1 << 40;
-/// The largest configuration file that is read, in bytes.
+/// Maximum size of the configuration file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
-/// Most edits between a misspelt name and the known one that is suggested.
+/// Maximum number of edits between a misspelt name and the known one that is suggested.
 const TYPO_MAX: usize = 2;
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to listen on; loopback only. Port 0 takes a free one.
+    /// The address to listen on; loopback only. Port 0 selects a free one.
     pub listen: SocketAddr,
     /// `Host` values allowed besides the address itself: the names of a TLS proxy in front.
     pub public_hosts: Vec<String>,
@@ -69,39 +69,39 @@ pub struct Config {
     pub tls: Option<TlsConfig>,
     /// The data that a crash may lose.
     pub durability: Durability,
-    /// Time that events are kept.
+    /// The limits of stored events.
     pub retention: RetentionConfig,
-    /// The spending of agents before they have to ask.
+    /// The amounts that agents may spend before they have to ask.
     pub ceilings: CeilingConfig,
-    /// Lifetime of an open request; `None`: no limit.
+    /// Lifetime of an open request; unlimited if `None`.
     pub expire_after: Option<Duration>,
-    /// The longest line taken from a runtime, in bytes.
+    /// Maximum length of a runtime's line, in bytes.
     pub line_max: usize,
-    /// The longest prompt, in bytes of its content.
+    /// Maximum size of a prompt, in bytes of its content.
     pub prompt_max: usize,
     /// Memory limits.
     pub limits: LedgerLimits,
     /// Notifications.
     pub push: Push,
-    /// Agents that people start in a terminal by hand.
+    /// Agents that users start in a terminal by hand.
     pub native: NativeConfig,
     /// Runtimes to start with the gateway.
     pub runtimes: Vec<RuntimeConfig>,
 }
 
-/// A listener that speaks TLS, for other machines.
+/// A TLS listener, for other machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The address to listen on. Port 0 takes a free one.
+    /// The address to listen on. Port 0 selects a free one.
     pub listen: SocketAddr,
-    /// The certificate with its chain, and its key; `None`: those of `plexus tls init`.
+    /// The certificate with its chain, and its key; those of `plexus tls init` if `None`.
     pub files: Option<(PathBuf, PathBuf)>,
 }
 
 /// The agents whose own terminals are attached without a runtime of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeConfig {
-    /// Codex, by the daemon that its terminals share.
+    /// `true` for Codex, by the daemon that its terminals share.
     pub codex: bool,
 }
 
@@ -111,21 +111,21 @@ impl Default for NativeConfig {
     }
 }
 
-/// Time that events are kept. Events that an open request or an unfinished run needs are kept past both limits.
+/// The limits of stored events. Events that an open request or an unfinished run needs are stored beyond both limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionConfig {
-    /// Events older than this many days are deleted; `None`: no limit.
+    /// Age after which events are deleted, in days; unlimited if `None`.
     pub max_age_days: Option<u64>,
-    /// The oldest events are deleted when there are more bytes than this; `None`: no limit.
+    /// Size beyond which the oldest events are deleted, in bytes; unlimited if `None`.
     pub max_bytes: Option<u64>,
 }
 
-/// The spending of agents before they have to ask; without figures there is no ceiling.
+/// The amounts that agents may spend before they have to ask; without figures there is no ceiling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CeilingConfig {
-    /// All sessions in a day.
+    /// The ceiling of all sessions in a day.
     pub day: Ceiling,
-    /// Each session.
+    /// The ceiling of each session.
     pub session: Ceiling,
 }
 
@@ -142,8 +142,8 @@ pub struct RuntimeConfig {
     pub ports: Ports,
 }
 
-/// The ports on which a runtime is served as a Gemini UI, on the loopback address of [`Config::listen`]. Two equal ports are
-/// one listener; port 0 takes a free port.
+/// The ports on which a runtime is served as a Gemini UI, on the loopback address of [`Config::listen`]. Two equal ports are one
+/// listener; port 0 selects a free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
     /// The port of the UI mirror.
@@ -189,10 +189,10 @@ pub struct ConfigContext {
 }
 
 impl ConfigContext {
-    /// The surroundings of this process.
+    /// Returns the surroundings of this process.
     ///
     /// # Errors
-    /// The current folder is gone or may not be read.
+    /// The current folder does not exist or may not be read.
     pub fn of_this_process(exe: PathBuf) -> std::io::Result<Self> {
         let env =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -204,14 +204,14 @@ impl ConfigContext {
     }
 }
 
-/// A mistake in the file.
+/// An error in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// The file's name as given.
     pub file: String,
     /// Line and column (in characters), both from 1; `None` if the file could not be read.
     pub place: Option<(usize, usize)>,
-    /// The key with its tables (`runtime.cwd`); empty if the mistake is not in a key.
+    /// The key with its tables (`runtime.cwd`); empty if the error is not in a key.
     pub key: String,
     /// The problem and the fix.
     pub message: String,
@@ -230,10 +230,10 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// The mistakes of a file, in the file's order.
+/// The errors of a file, in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The mistakes; never empty.
+    /// The errors; never empty.
     pub problems: Vec<ConfigProblem>,
 }
 
@@ -255,7 +255,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or has mistakes.
+    /// The file cannot be read, or has errors.
     pub fn load(path: &Path, context: &ConfigContext) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let fail = |message: String| {
@@ -283,7 +283,7 @@ impl Config {
     /// Reads a configuration from its text; `file` is its name in messages.
     ///
     /// # Errors
-    /// The text has mistakes.
+    /// The text has errors.
     pub fn parse(text: &str, file: &str, context: &ConfigContext) -> Result<Self, ConfigError> {
         let doc = ConfigText { text, file, problems: RefCell::default() };
         let config = match DeTable::parse(text) {
@@ -309,7 +309,7 @@ impl Config {
 /// Reads an address to listen on: `127.0.0.1:7420`, `[::1]:7420`, `localhost:7420`.
 ///
 /// # Errors
-/// The mistake and the fix, as text.
+/// The error and the fix, as text.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let addr = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}").parse(),
@@ -449,7 +449,8 @@ fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, context: &Confi
     Some(TlsConfig { listen: address, files: cert.map(file).zip(key.map(file)) })
 }
 
-/// A path of the configuration: `~/` is the home folder; a relative path starts where the gateway was started.
+/// Resolves a path of the configuration: `~/` is the home folder; a relative path is based on the folder in which the gateway was
+/// started.
 fn folder(text: &str, context: &ConfigContext) -> PathBuf {
     match text.strip_prefix("~/").or((text == "~").then_some("")) {
         Some(rest) => context.var("HOME").map_or_else(|| context.cwd.join(text), |home| Path::new(&home).join(rest)),
@@ -515,7 +516,7 @@ fn read_channel(
         let (name, example) = (setting.name, setting.example);
         match fields.secret(name, &format!("\"{example}\""), context) {
             Some(value) => drop(settings.insert(name, HiddenText(value))),
-            // A value that cannot be read was reported already.
+            // An invalid value was reported already.
             None => complete &= !fields.has(name),
         }
         places.insert(name, (fields.last.clone(), example));
@@ -611,7 +612,7 @@ fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
     }
 }
 
-/// Reads one `[[runtime]]`. All keys are read even after a mistake, so that all mistakes are reported.
+/// Reads one `[[runtime]]`. All keys are read even after an error, so that all errors are reported.
 fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Option<(Range<usize>, RuntimeConfig)> {
     let whole = fields.span.clone();
     let id = fields.text("id", "\"gemini\"");
@@ -713,7 +714,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title), ports: Ports::default() }))
 }
 
-/// The spec of a preset.
+/// Returns the spec of a preset.
 fn preset_spec(
     fields: &mut TableFields<'_, '_>,
     (at, name): &(Range<usize>, String),
@@ -726,7 +727,7 @@ fn preset_spec(
     found
 }
 
-/// The spec of a dialect, without a name and a program. `reached`: a command or an address is given, valid or not.
+/// Returns the spec of a dialect, without a name and a program. `reached`: a command or an address is given, valid or not.
 fn dialect_spec(
     fields: &mut TableFields<'_, '_>,
     (at, name): &(Range<usize>, String),
@@ -748,7 +749,7 @@ fn dialect_spec(
     Some(RuntimeSpec::new(unnamed, name, Connect::Command(Vec::new()), PathBuf::new()))
 }
 
-/// The message for a name that is not in `names`.
+/// Returns the message for a name that is not in `names`.
 fn unknown(names: Vec<&str>, what: &str, got: &str) -> String {
     let hint = match nearest(got, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"? "),

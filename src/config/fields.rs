@@ -1,8 +1,8 @@
-//! The keys of a table, each read once; every mistake is reported with its place.
+//! The keys of a table, each read once; every error is reported with its place.
 
 use super::*;
 
-/// `90s`, `15m`, `8h`, `2d`: a whole number above 0 and its unit.
+/// Parses a duration such as `90s`, `15m`, `8h` or `2d`: an integer above 0 and its unit.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let unit = match text.as_bytes().last()? {
         b's' => 1,
@@ -43,7 +43,7 @@ fn expand(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<String, St
     Ok(out)
 }
 
-/// The known name that `got` most likely misspells.
+/// Returns the known name that `got` most likely misspells.
 pub fn nearest<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let folded = got.to_ascii_lowercase().replace('-', "_");
     let distance = |name: &str| edits(&folded, &name.to_ascii_lowercase().replace('-', "_"));
@@ -55,7 +55,7 @@ pub fn nearest<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> Optio
         .map(|(_, name)| name)
 }
 
-/// The edit distance between `a` and `b`: letters inserted, removed, changed, or swapped with the next.
+/// Returns the edit distance between `a` and `b`: letters inserted, removed, changed, or swapped with the next.
 pub(super) fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: [Vec<usize>; 3] = [vec![], vec![], (0..=b.len()).collect()];
@@ -75,7 +75,7 @@ pub(super) fn edits(a: &str, b: &str) -> usize {
     rows[2][b.len()]
 }
 
-/// The file's text and the mistakes found in it.
+/// The file's text and the errors found in it.
 pub(super) struct ConfigText<'d> {
     pub(super) text: &'d str,
     pub(super) file: &'d str,
@@ -83,7 +83,7 @@ pub(super) struct ConfigText<'d> {
 }
 
 impl ConfigText<'_> {
-    /// Line and column, both from 1, of a byte.
+    /// Returns line and column, both from 1, of a byte.
     pub(super) fn place(&self, byte: usize) -> (usize, usize) {
         let before = self.text.get(..byte.min(self.text.len())).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -104,7 +104,7 @@ pub(super) struct TableFields<'d, 'i> {
     pub(super) entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'i>>)>,
     pub(super) asked: Vec<&'static str>,
     pub(super) present: Vec<&'static str>,
-    /// The place of the value that was read last.
+    /// The place of the last value that was read.
     pub(super) last: Range<usize>,
 }
 
@@ -200,7 +200,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         number
     }
 
-    /// A port on this machine; `example` is one.
+    /// Reads a port on this machine; `example` is one.
     pub(super) fn port(&mut self, key: &'static str, example: u16) -> Option<(Range<usize>, u16)> {
         let value = self.take(key)?;
         let Some(integer) = value.get_ref().as_integer() else {
@@ -256,7 +256,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         Some(env)
     }
 
-    /// Text in which `${VAR}` is the variable's value.
+    /// Reads text in which `${VAR}` is replaced by the variable's value.
     pub(super) fn secret(&mut self, key: &'static str, example: &str, context: &ConfigContext) -> Option<String> {
         let (span, text) = self.text(key, example)?;
         match expand(&text, |var| context.var(var)) {
@@ -336,12 +336,12 @@ impl<'d, 'i> TableFields<'d, 'i> {
     }
 }
 
-/// `an integer`, `a table`.
+/// Returns a noun with its article: `an integer`, `a table`.
 fn with_article(noun: &str) -> String {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { format!("an {noun}") } else { format!("a {noun}") }
 }
 
-/// The same value in JSON; a date becomes its text. `None` for a number that JSON does not have.
+/// Returns the same value in JSON; a date becomes its text. `None` for a number that JSON does not have.
 pub(super) fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
     use serde_json::Value;
     Some(match value {
