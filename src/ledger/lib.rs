@@ -1,10 +1,10 @@
-//! The ledger: how many bytes each peer makes the gateway hold, and its limit.
+//! The ledger: the memory that the gateway holds for each peer, and its limits.
 //!
-//! A buffer that a peer can make grow is charged to an [`Account`] *before* it grows. A [`Charge`] is released when it is
-//! dropped, so it is kept beside the bytes it stands for. A charge counts in its account and in each of its parents:
+//! A buffer that a peer can make grow is charged to an [`Account`] *before* it grows. A [`Charge`] is released when it is dropped, so it
+//! is stored beside the bytes it represents. A charge counts in its account and in each of its parents:
 //!
 //! ```text
-//! gateway ─┬─ strangers ─── connection      connections without a proof of identity
+//! gateway ─┬─ strangers ─── connection      unauthenticated connections
 //!          ├─ clients ─── device ─── connection
 //!          └─ agents ─── runtime ─── session
 //! exempt                                    one text at a time that is longer than the others allow
@@ -12,14 +12,14 @@
 //!
 //! | at the limit of  | what happens                                                                                     |
 //! |------------------|--------------------------------------------------------------------------------------------------|
-//! | strangers        | the connection that is without a proof for longest is cut off                                    |
-//! | clients, device, connection | a request is refused, `over_limit` (429; 503 where others filled it) with `Retry-After`; a reader is cut off and comes back with its cursor (4008, or the end of the body); a WebSocket's message in assembly ends it (1013) |
-//! | agents, runtime  | nothing more is read from the agent until there is room again                                    |
+//! | strangers        | the connection that is unauthenticated for longest is closed                                     |
+//! | clients, device, connection | a request is refused, `over_limit` (429; 503 if others filled it) with `Retry-After`; a reader is disconnected and resumes with its cursor (4008, or the end of the body); a WebSocket with an incomplete message is closed (1013) |
+//! | agents, runtime  | nothing more is read from the agent until its account has space again                            |
 //! | session          | a prompt is refused, `over_limit`                                                                |
 //!
-//! Clients cannot take what agents need: the clients' limit is below the gateway's by at least [`LedgerLimits::APART`].
-//! Devices that hold much cannot take the last part of the clients' limit, so small requests of other devices still succeed.
-//! docs/limits.md lists the buffers whose limits peers can notice. Only the table of names takes a lock.
+//! Clients cannot use the memory that agents need: the clients' limit is below the gateway's by at least [`LedgerLimits::APART`]. Devices
+//! that hold much cannot use the last part of the clients' limit, so small requests of other devices still succeed. docs/limits.md lists
+//! the buffers whose limits peers can notice. Only the table of names takes a lock.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl Class {
         Self::Exempt,
     ];
 
-    /// The name in metrics, in the configuration and in refusals.
+    /// Returns the name in metrics, in the configuration and in refusals.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
@@ -82,7 +82,7 @@ impl Class {
     }
 }
 
-/// The limit of each account, in bytes. The defaults are for a machine of 1 GiB; docs/limits.md has what was measured.
+/// The limit of each account, in bytes. The defaults are for a machine of 1 GiB; docs/limits.md has the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLimits {
     /// The whole gateway.
@@ -101,15 +101,15 @@ pub struct LedgerLimits {
     pub runtime: usize,
     /// One session.
     pub session: usize,
-    /// The holder of [`Exempt`]: follows from the longest line of an agent, and is never refused.
+    /// The limit of the holder of [`Exempt`]: derived from the maximum line of an agent, and never refused.
     pub exempt: usize,
 }
 
 impl LedgerLimits {
-    /// Bytes of the gateway's limit that clients cannot take from agents.
+    /// Number of bytes of the gateway's limit that clients cannot take from agents.
     pub const APART: usize = 64 << 20;
 
-    /// The limit of each account of a class.
+    /// Returns the limit of each account of a class.
     pub fn of(&self, class: Class) -> usize {
         match class {
             Class::Gateway => self.gateway,
@@ -141,19 +141,19 @@ impl LedgerLimits {
     }
 }
 
-/// Bytes charged for each byte of an agent's output until that is stored: its line, the value read from it, the event, and the
+/// Number of bytes charged for each byte of an agent's output until it is stored: its line, the value read from it, the event, and the
 /// text that the store writes. Measured: a line of 63 MiB takes 209 MiB (docs/limits.md).
 pub const AGENT_FOOTPRINT: usize = 4;
-/// Bytes charged for each byte of a client's body or message until it is processed: its bytes, and the value read from them.
+/// Number of bytes charged for each byte of a client's body or message until it is processed: its bytes, and the value read from them.
 pub const CLIENT_FOOTPRINT: usize = 2;
 
-/// Most bytes of a device that counts as small. The last part (one in [`RESERVED_PART`]) of the clients' limit is for such
-/// devices.
+/// Maximum number of bytes of a device that counts as small. The last part (one in [`RESERVED_PART`]) of the clients' limit is reserved
+/// for such devices.
 const SMALL_DEVICE: usize = 1 << 20;
 /// Divisor of the clients' limit: that part is reserved for devices below [`SMALL_DEVICE`].
 const RESERVED_PART: usize = 8;
 
-/// Bytes that a line in assembly needs besides its own: the read that brings its end.
+/// Number of bytes that an incomplete line needs besides its own: the read that brings its end.
 const READ_AHEAD: usize = 256 << 10;
 
 impl Default for LedgerLimits {
@@ -172,7 +172,7 @@ impl Default for LedgerLimits {
     }
 }
 
-/// An account has no room.
+/// The error that an account is full.
 #[derive(Clone, Debug)]
 pub struct LedgerFull {
     /// The kind of the account.
@@ -194,7 +194,7 @@ impl std::error::Error for LedgerFull {}
 pub struct Sum {
     /// The class.
     pub class: Class,
-    /// Bytes that the accounts of the class hold.
+    /// Number of bytes that the accounts of the class hold.
     pub used: usize,
     /// The limit of each account, in bytes.
     pub limit: usize,
@@ -207,9 +207,9 @@ pub struct Sum {
 pub struct Near {
     /// The account's class.
     pub class: Class,
-    /// The account's name; empty where the class has one account.
+    /// The account's name; empty if the class has one account.
     pub name: Box<str>,
-    /// Bytes charged.
+    /// Number of bytes charged.
     pub used: usize,
     /// The limit, in bytes.
     pub limit: usize,
@@ -233,7 +233,7 @@ struct LedgerShared {
     named: Mutex<NamedAccounts>,
 }
 
-/// Accounts that are shared by name: a device's, a runtime's. An account without a holder is gone.
+/// Accounts that are shared by name: a device's, a runtime's. An account without a holder no longer exists.
 type NamedAccounts = HashMap<(Class, Box<str>), Weak<Node>>;
 
 /// The counters of a class.
@@ -272,7 +272,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// A ledger with empty accounts.
+    /// Makes a ledger with empty accounts.
     pub fn new(limits: LedgerLimits) -> Self {
         let classes: Arc<[ClassCounters; Class::ALL.len()]> = Arc::default();
         let one = |class, parent| Account::new(class, "", limits.of(class), &classes, parent);
@@ -295,27 +295,27 @@ impl Ledger {
         }
     }
 
-    /// The limits of all accounts.
+    /// Returns the limits of all accounts.
     pub fn limits(&self) -> &LedgerLimits {
         &self.shared.limits
     }
 
-    /// The account of all unauthenticated connections.
+    /// Returns the account of all unauthenticated connections.
     pub fn strangers(&self) -> &Account {
         &self.shared.strangers
     }
 
-    /// A new account for a connection, or for a request, of the device of that name.
+    /// Makes a new account for a connection, or for a request, of the device of that name.
     pub fn connection(&self, device: &str) -> Account {
         self.child_account(Class::Connection, device, self.named(Class::Device, device, &self.shared.clients))
     }
 
-    /// The account of the runtime of that name.
+    /// Returns the account of the runtime of that name.
     pub fn runtime(&self, name: &str) -> Account {
         self.named(Class::Runtime, name, &self.shared.agents)
     }
 
-    /// The account of a session of a runtime.
+    /// Returns the account of a session of a runtime.
     pub fn session(&self, name: &str, runtime: &str) -> Account {
         self.named(Class::Session, name, &self.runtime(runtime))
     }
@@ -324,7 +324,7 @@ impl Ledger {
         Account::new(class, name, self.shared.limits.of(class), &self.shared.classes, Some(parent))
     }
 
-    /// The account of that name. It exists as long as a handle of it or a charge to it.
+    /// Returns the account of that name. It exists as long as a handle of it or a charge to it.
     fn named(&self, class: Class, name: &str, parent: &Account) -> Account {
         let mut named = self.shared.named.lock();
         if let Some(node) = named.get(&(class, name.into())).and_then(Weak::upgrade) {
@@ -347,7 +347,7 @@ impl Ledger {
         Exempt { charge: self.shared.exempt.nothing(), _permit: permit }
     }
 
-    /// The sums of all classes.
+    /// Returns the sums of all classes.
     pub fn sums(&self) -> Vec<Sum> {
         let sum = |class: Class| {
             let ClassCounters { used, refusals } = &self.shared.classes[class as usize];
@@ -357,7 +357,7 @@ impl Ledger {
         Class::ALL.into_iter().map(sum).collect()
     }
 
-    /// The accounts that have used at least `percent` of their limit. Connections are left out, since their device counts them.
+    /// Returns the accounts that have used at least `percent` of their limit. Connections are left out, since their device counts them.
     pub fn near(&self, percent: usize) -> Vec<Near> {
         let LedgerShared { strangers, clients, agents, named, .. } = &*self.shared;
         let mut all: Vec<Arc<Node>> = [strangers, clients, agents].map(|account| Arc::clone(&account.0)).into();
@@ -375,7 +375,7 @@ impl Ledger {
         all.into_iter().filter_map(near).collect()
     }
 
-    /// The sums in Prometheus' text format.
+    /// Returns the sums in Prometheus' text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let sums = self.sums();
@@ -411,17 +411,17 @@ impl Account {
         std::iter::successors(Some(&self.0), |node| node.parent.as_ref().map(|parent| &parent.0))
     }
 
-    /// Bytes charged now.
+    /// Returns the number of bytes charged now.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The most that this account can ever hold, in bytes: the least of its limit and its parents' limits.
+    /// Returns the maximum that this account can ever hold, in bytes: the lowest of its limit and its parents' limits.
     pub fn most(&self) -> usize {
         self.chain().map(|node| node.limit_for(true)).fold(usize::MAX, usize::min)
     }
 
-    /// An empty charge, to be grown.
+    /// Makes an empty charge, to be grown.
     pub fn nothing(&self) -> Charge {
         Charge { account: self.clone(), bytes: 0 }
     }
@@ -429,7 +429,7 @@ impl Account {
     /// Charges `bytes` more.
     ///
     /// # Errors
-    /// [`LedgerFull`] if this account or a parent has no room: then nothing is charged.
+    /// [`LedgerFull`] if this account or a parent is full; then nothing is charged.
     pub fn charge(&self, bytes: usize) -> Result<Charge, LedgerFull> {
         self.try_charge(bytes).map_err(|(full, _)| {
             full.counters().refusals.fetch_add(1, Ordering::Relaxed);
@@ -438,11 +438,11 @@ impl Account {
         Ok(Charge { account: self.clone(), bytes })
     }
 
-    /// Charges `bytes` that may stay for as long as the peer wants: only the first half of each account below the gateway's is for
-    /// such, so that what comes and goes always has room.
+    /// Charges `bytes` that may stay for as long as the peer wants: only the first half of each account below the gateway's is for such
+    /// charges, so that short-lived ones always fit.
     ///
     /// # Errors
-    /// [`LedgerFull`] with half of the account's limit: then nothing is charged.
+    /// [`LedgerFull`] with half of the account's limit; then nothing is charged.
     pub fn charge_lasting(&self, bytes: usize) -> Result<Charge, LedgerFull> {
         let half = |node: &&Arc<Node>| {
             node.class != Class::Gateway && node.used.load(Ordering::Acquire).saturating_add(bytes) > node.limit / 2
@@ -454,8 +454,8 @@ impl Account {
         self.charge(bytes)
     }
 
-    /// Charges `bytes` as soon as there is room; more than the limit is charged as the limit. The caller must not hold a charge
-    /// that others wait for. Cancellation safe.
+    /// Charges `bytes` as soon as they fit; more than the limit is charged as the limit. The caller must not hold a charge that others
+    /// wait for. Cancellation safe.
     pub async fn wait(&self, bytes: usize) -> Charge {
         let bytes = bytes.min(self.most());
         let mut waited = false;
@@ -476,7 +476,7 @@ impl Account {
         }
     }
 
-    /// Charges `bytes`, or returns the account without room and its limit for this account.
+    /// Charges `bytes`, or returns the full account and its limit for this account.
     fn try_charge(&self, bytes: usize) -> Result<(), (Arc<Node>, usize)> {
         let mut large_device = false;
         for (n, node) in self.chain().enumerate() {
@@ -494,7 +494,7 @@ impl Account {
 }
 
 impl Node {
-    /// The limit, for a device above [`SMALL_DEVICE`] (`large_device`) or for all others.
+    /// Returns the limit, for a device above [`SMALL_DEVICE`] (`large_device`) or for all others.
     fn limit_for(&self, large_device: bool) -> usize {
         let reserved = if large_device && self.class == Class::Clients { self.limit / RESERVED_PART } else { 0 };
         self.limit - reserved
@@ -512,7 +512,7 @@ impl Node {
 }
 
 impl Charge {
-    /// Bytes charged.
+    /// Returns the number of bytes charged.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -520,7 +520,7 @@ impl Charge {
     /// Changes the charge to `bytes` in all.
     ///
     /// # Errors
-    /// [`LedgerFull`] if there is no room for more: then the charge is unchanged.
+    /// [`LedgerFull`] if there is no space for more; then the charge is unchanged.
     pub fn resize(&mut self, bytes: usize) -> Result<(), LedgerFull> {
         if bytes > self.bytes {
             let more = self.account.charge(bytes - self.bytes)?;
@@ -539,7 +539,7 @@ impl Charge {
         self.bytes += other.into_bytes();
     }
 
-    /// Splits off a charge of `bytes`, or of as many as there are.
+    /// Splits off a charge of `bytes`, or of the whole charge if it is smaller.
     #[must_use]
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -568,16 +568,16 @@ pub struct Exempt {
 }
 
 impl Exempt {
-    /// Bytes charged.
+    /// Returns the number of bytes charged.
     pub fn bytes(&self) -> usize {
         self.charge.bytes
     }
 
-    /// Changes the charge to `bytes` in all, whatever the limit is.
+    /// Changes the charge to `bytes` in all, regardless of the limit.
     pub fn resize(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.charge.bytes);
         if more == 0 {
-            // Less is never refused.
+            // Reducing a charge always succeeds.
             let _ = self.charge.resize(bytes);
             return;
         }
@@ -596,7 +596,7 @@ pub struct Charged<T> {
 }
 
 impl<T> Charged<T> {
-    /// Binds bytes to their charge.
+    /// Makes a value of bytes and their charge.
     pub fn new(bytes: T, charge: Charge) -> Self {
         Self { bytes, _charge: charge }
     }
