@@ -1,4 +1,4 @@
-//! All counters, gauges and histograms. Every module may count; only `/metrics` reads.
+//! All counters, gauges and histograms. Every module may count; only `/metrics` reads them.
 //!
 //! A metric counted for each event, write or byte is an atomic of its own. A metric with labels is looked up where its
 //! subject begins (a subscription, a session's task), not for each event.
@@ -16,12 +16,12 @@ use prometheus::{
     TextEncoder,
 };
 
-/// Runtimes with a label of their own. Further ones share [`OTHERS`], so the number of series is bounded.
+/// Maximum number of runtimes with a label of their own. Further ones share [`OTHERS`], so the number of series is bounded.
 pub const RUNTIMES_MAX: usize = 64;
-/// The label of the runtimes past [`RUNTIMES_MAX`].
+/// The label of the runtimes beyond [`RUNTIMES_MAX`].
 pub const OTHERS: &str = "(others)";
 
-/// A way to follow the log: the label in `plexus_subscribers`. A frontend cannot follow without naming one.
+/// A kind of subscriber of the log: the label in `plexus_subscribers`. A frontend cannot follow the log without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscriber {
     /// `/v1/ws`, in the native protocol.
@@ -30,7 +30,7 @@ pub enum Subscriber {
     Ui,
     /// `/v1/events` and `/v1/sessions/{id}/events` as a stream.
     Sse,
-    /// The same routes as a long poll.
+    /// The routes of `Sse` as a long poll.
     Poll,
     /// `/acp`, which `plexus bridge acp` uses too.
     Acp,
@@ -47,7 +47,7 @@ impl Subscriber {
     pub const ALL: [Self; 8] =
         [Self::WebSocket, Self::Ui, Self::Sse, Self::Poll, Self::Acp, Self::AgUi, Self::Mirror, Self::Notifications];
 
-    /// The label.
+    /// Returns the label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WebSocket => "ws",
@@ -79,12 +79,12 @@ impl Drop for Subscribed {
     }
 }
 
-/// A metric as `docs/metrics.md` lists it.
+/// A metric in the form of the list in `docs/metrics.md`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Family {
     /// The metric's name.
     pub name: String,
-    /// `counter`, `gauge` or `histogram`.
+    /// The type: `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: Vec<String>,
@@ -136,25 +136,25 @@ impl Maker {
     }
 }
 
-/// The metrics that are counted as things happen.
+/// The metrics that are updated at each occurrence.
 pub struct Metrics {
     registry: Registry,
     families: Vec<Family>,
     /// The runtimes that have a label of their own.
     runtimes: Mutex<BTreeSet<String>>,
-    /// Events stored.
+    /// Number of stored events.
     pub events: IntCounter,
-    /// Bytes of events stored.
+    /// Size of the stored events, in bytes.
     pub event_bytes: IntCounter,
-    /// Events of each runtime's sessions.
+    /// Number of events of each runtime's sessions.
     pub runtime_events: IntCounterVec,
-    /// Live subscribers: see [`Subscriber`].
+    /// Number of live subscribers: see [`Subscriber`].
     pub subscribers: IntGaugeVec,
-    /// Subscribers that read from the store because they fell behind the hot tail.
+    /// Number of subscribers that read from the store because they fell behind the hot tail.
     pub lagging: IntGauge,
-    /// Clients closed because they made no progress.
+    /// Number of clients whose connections were closed because they made no progress.
     pub stalled: IntCounter,
-    /// Attaches by verdict: `ok`, `gap`, `reset`, `ahead`.
+    /// Number of attaches by verdict: `ok`, `gap`, `reset`, `ahead`.
     pub attaches: IntCounterVec,
     /// Seconds from receiving an event to writing it to its last socket.
     pub delivery: Histogram,
@@ -164,35 +164,35 @@ pub struct Metrics {
     pub first_chunk: HistogramVec,
     /// Seconds from opening a request to its end.
     pub request_wait: Histogram,
-    /// Requests that ended, by state.
+    /// Number of ended requests, by state.
     pub requests: IntCounterVec,
-    /// Answers to requests that another client had answered.
+    /// Number of answers to requests that another client had answered.
     pub double_answers: IntCounter,
-    /// Responses of clients that match no open call, or that were refused.
+    /// Number of responses of clients that match no open call, or that were refused.
     pub stray_answers: IntCounter,
     /// Seconds of one group commit.
     pub store_commit: Histogram,
-    /// Events in one group commit.
+    /// Number of events in one group commit.
     pub store_group: Histogram,
-    /// Commits that failed.
+    /// Number of failed commits.
     pub store_failures: IntCounter,
-    /// Requests over HTTP.
+    /// Number of requests over HTTP.
     pub http: IntCounterVec,
     /// Seconds until a request over HTTP had the head of its response.
     pub http_duration: HistogramVec,
-    /// Attempts to notify, by kind of channel (`push` for devices, else the configured one) and outcome.
+    /// Number of attempts to notify, by kind of channel (`push` for devices, else the configured one) and outcome.
     pub notifications: IntCounterVec,
-    /// Notifications that wait to be sent.
+    /// Number of notifications that wait to be sent.
     pub notifications_waiting: IntGauge,
-    /// Open connections.
+    /// Number of open connections.
     pub connections: IntGauge,
     /// The time when the certificate of the TLS listener expires, in seconds since the Unix epoch.
     pub certificate_ends: IntGauge,
-    /// Runtimes that exited.
+    /// Number of exits of runtimes.
     pub runtime_exits: IntCounterVec,
 }
 
-/// The process's metrics.
+/// Returns the process's metrics.
 pub fn metrics() -> &'static Metrics {
     static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
     &METRICS
@@ -300,7 +300,7 @@ impl Metrics {
         all
     }
 
-    /// The label of a runtime: its name, or [`OTHERS`] past [`RUNTIMES_MAX`] names.
+    /// Returns the label of a runtime: its name, or [`OTHERS`] beyond [`RUNTIMES_MAX`] names.
     pub fn runtime_label<'a>(&self, runtime: &'a str) -> &'a str {
         let mut known = self.runtimes.lock();
         if known.contains(runtime) || known.len() < RUNTIMES_MAX && known.insert(runtime.to_owned()) {
@@ -309,7 +309,7 @@ impl Metrics {
         OTHERS
     }
 
-    /// All metrics by name, without the library's `process_*`.
+    /// Returns all metrics by name, without the library's `process_*`.
     pub fn families(&self) -> Vec<Family> {
         let mut all = self.families.clone();
         all.extend(Standing::default().make.families);
@@ -323,7 +323,7 @@ impl Metrics {
         self.answer_delivery.with_label_values(&[label]).observe(came.elapsed().as_secs_f64());
     }
 
-    /// All of them in Prometheus' text format.
+    /// Returns all metrics in Prometheus' text format.
     pub fn text(&self) -> String {
         text_of(&self.registry)
     }
@@ -331,21 +331,21 @@ impl Metrics {
 
 fn text_of(registry: &Registry) -> String {
     let mut text = Vec::new();
-    // Writing to memory cannot fail; an empty page would show if it did.
+    // Writing to memory cannot fail; an error would result in an empty page.
     let _ = TextEncoder::new().encode(&registry.gather(), &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Gauges of the current state. Counted anew for each scrape, so they cannot drift from it.
+/// Gauges of the current state. They are computed for each scrape, so that they cannot drift from it.
 pub struct Standing {
     make: Maker,
-    /// Runtimes, by state.
+    /// Number of runtimes, by state.
     pub runtimes: IntGaugeVec,
-    /// Sessions, by runtime and state.
+    /// Number of sessions, by runtime and state.
     pub sessions: IntGaugeVec,
-    /// Runs that have not ended, by runtime and status.
+    /// Number of runs that have not ended, by runtime and status.
     pub runs: IntGaugeVec,
-    /// Requests that wait for people, by runtime and risk.
+    /// Number of requests that wait for users, by runtime and risk.
     pub requests: IntGaugeVec,
 }
 
@@ -361,7 +361,7 @@ impl Default for Standing {
 }
 
 impl Standing {
-    /// All of them in Prometheus' text format.
+    /// Returns all gauges in Prometheus' text format.
     pub fn text(&self) -> String {
         text_of(&self.make.registry)
     }
