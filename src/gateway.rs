@@ -51,27 +51,27 @@ pub const GATEWAY_FILE: &str = "gateway.json";
 /// The folder in the state folder with the sockets of the runtimes' holders.
 pub const HOLDERS: &str = "holders";
 
-/// The folder in the state folder where `plexus tls init` keeps the private CA and the certificate.
+/// The folder in the state folder with the private CA and the certificate of `plexus tls init`.
 pub const TLS_FOLDER: &str = "tls";
 /// The certificate in [`TLS_FOLDER`], and its key.
 pub const TLS_FILES: [&str; 2] = ["server.crt", "server.key"];
 
-/// Longest time that the gateway takes to stop; by then runtimes are killed and connections cut.
+/// Maximum time that the gateway takes to stop; by then runtimes are killed and connections closed.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
 
-/// Time that streams have to tell their clients that the gateway stops.
+/// Time for streams to notify their clients that the gateway stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Lifetime of the one-time code in the banner.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
-/// Time between two rounds of retention. Events that arrive between them are kept beyond the limits.
+/// Time between two rounds of retention. Events that arrive between them are stored beyond the limits.
 const RETAIN_EVERY: Duration = Duration::from_secs(60);
 /// Time until the first round of retention: late enough not to slow the start, early enough for a gateway that is restarted
 /// often.
 const RETAIN_FIRST: Duration = Duration::from_secs(20);
 
-/// Concurrent connections to a runtime's own port; further ones wait until one ends.
+/// Maximum number of concurrent connections to a runtime's own port; further ones wait until one ends.
 const PORT_CONNECTIONS: usize = 1024;
 
 /// The content of [`GATEWAY_FILE`].
@@ -132,7 +132,7 @@ pub enum StartError {
     /// The devices cannot be read.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The address cannot be listened on.
+    /// The gateway cannot listen on the address.
     #[error(
         "cannot listen on {address}: {error}; choose another address with --listen, or stop the program that uses it"
     )]
@@ -142,7 +142,7 @@ pub enum StartError {
         /// The system's error.
         error: io::Error,
     },
-    /// The address for TLS cannot be listened on.
+    /// The gateway cannot listen on the address for TLS.
     #[error(
         "cannot listen on {address} for TLS: {error}; set another listen in [tls], or stop the program that uses it"
     )]
@@ -152,16 +152,16 @@ pub enum StartError {
         /// The system's error.
         error: io::Error,
     },
-    /// There is no certificate to serve with.
+    /// There is no certificate for the TLS listener.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     /// The access of other machines cannot be set up.
     #[error(transparent)]
     Listeners(ListenerError),
-    /// The ceilings that were set cannot be read.
+    /// The stored ceilings cannot be read.
     #[error(transparent)]
     Ceilings(CeilingFileError),
-    /// A runtime's own port cannot be listened on.
+    /// The gateway cannot listen on a runtime's own port.
     #[error(
         "cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop the program that \
          uses it"
@@ -176,7 +176,7 @@ pub enum StartError {
         /// The system's error.
         error: io::Error,
     },
-    /// The stored keys of notifications cannot be used. The text has the cause and the fix.
+    /// The stored keys of notifications cannot be used. Contains the cause and the fix.
     #[error("{0}")]
     Push(String),
     /// A file in the state folder cannot be written.
@@ -195,7 +195,7 @@ pub struct Gateway {
     runtimes: Arc<Runtimes>,
     listener: TcpListener,
     ports: Vec<(Port, TcpListener)>,
-    /// The socket of agents' own terminals, and who hears it.
+    /// The socket of agents' own terminals, and the hub that serves it.
     links: (LinkHub, Option<UnixListener>),
     running: Running,
     home: PathBuf,
@@ -212,7 +212,7 @@ impl Gateway {
     /// also runs the holders.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left behind.
+    /// [`StartError`]; then nothing is left behind.
     pub async fn start(config: Config, home: PathBuf, exe: PathBuf) -> Result<Self, StartError> {
         let store = SqliteStore::open(&home, config.durability).map_err(|error| match (&error, running(&home)) {
             (StoreError::Locked, Some(other)) => StartError::AlreadyRunning { url: other.url, pid: other.pid },
@@ -308,41 +308,41 @@ impl Gateway {
         self
     }
 
-    /// Sets what `plexus link` does, for the page.
+    /// Sets the implementation of `plexus link`, for the page.
     #[must_use]
     pub fn with_linking(mut self, linking: Linking) -> Self {
         self.features.linking.linking = linking;
         self
     }
 
-    /// Attaches this server of an agent's own terminals whenever it is there.
+    /// Attaches this server of an agent's own terminals whenever it runs.
     #[must_use]
     pub fn with_daemon(mut self, daemon: Option<SharedDaemon>) -> Self {
         self.daemons.extend(daemon);
         self
     }
 
-    /// The address of the plain listener.
+    /// Returns the address of the plain listener.
     pub fn url(&self) -> String {
         self.running.url.clone()
     }
 
-    /// The origin by which other devices reach the gateway, if there is one.
+    /// Returns the origin by which other devices reach the gateway, if there is one.
     pub fn public_url(&self) -> Option<String> {
         self.running.public_url.clone()
     }
 
-    /// The names of its runtimes: those of the configuration, and those that outlived an earlier gateway.
+    /// Returns the names of the gateway's runtimes: those of the configuration, and those that outlived an earlier gateway.
     pub fn runtimes(&self) -> Vec<String> {
         self.features.core.directory.runtimes().iter().map(|runtime| runtime.runtime_id.to_string()).collect()
     }
 
-    /// A one-time code that signs a browser in: `URL/#code=CODE`, good for two minutes.
+    /// Returns a one-time code that signs a browser in: `URL/#code=CODE`, valid for two minutes.
     pub fn admin_code(&self) -> String {
         self.code.clone()
     }
 
-    /// Serves until `shutdown` resolves, then stops within [`STOP_DEADLINE`]: no new connection is accepted, clients are told,
+    /// Serves until `shutdown` resolves, then stops within [`STOP_DEADLINE`]: no new connection is accepted, clients are notified,
     /// runtimes are stopped (or left to the next gateway if they outlive this one), and their last output is stored.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let features = self.features;
@@ -373,13 +373,13 @@ impl Gateway {
             if let Some(hearing) = hearing {
                 hearing.abort();
             }
-            // Runtimes stop before connections do: clients still see their last output.
+            // Runtimes stop before connections do: clients still receive their last output.
             self.runtimes.shutdown().await;
             listeners.shut_down().await;
             for serving in serving {
                 let _ = serving.await;
             }
-            // Streams end by themselves; those that take longer are cut.
+            // Streams end by themselves; those that take longer are aborted.
             let goodbye = async {
                 while metrics::metrics().connections.get() > 0 {
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -395,7 +395,7 @@ impl Gateway {
 }
 
 /// Writes [`GATEWAY_FILE`]. On a full disk, the blocks of the file that an earlier gateway left are used; without one the gateway starts
-/// unannounced, since its agents need it.
+/// without the file, since its agents need it.
 fn announce(home: &Path, running: &Running) -> Result<(), StartError> {
     let (path, text) = (home.join(GATEWAY_FILE), serde_json::to_vec_pretty(running).unwrap_or_default());
     let full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
@@ -405,7 +405,7 @@ fn announce(home: &Path, running: &Running) -> Result<(), StartError> {
     };
     match written {
         Err(error) if full(&error) => {
-            // Half a file would be worse than none.
+            // An incomplete file would be worse than none.
             let _ = std::fs::remove_file(&path);
             tracing::error!(path = %path.display(), "the disk is full: the commands of this machine do not find the gateway until it is restarted");
             Ok(())
@@ -430,7 +430,7 @@ pub fn running(home: &Path) -> Option<Running> {
     serde_json::from_slice(&std::fs::read(home.join(GATEWAY_FILE)).ok()?).ok()
 }
 
-/// Device rows are committed by the log's writer, like all rows.
+/// Returns the function that commits device rows by the log's writer, like all rows.
 fn persist(log: &Log) -> auth::PersistDevice {
     let log = log.clone();
     let origin = Arc::new(Origin {
@@ -470,7 +470,7 @@ fn presets(exe: PathBuf) -> Presets {
     })
 }
 
-/// The state of the features of a gateway.
+/// Returns the state of the features of a gateway.
 fn features(
     core: &Core,
     exe: PathBuf,
@@ -504,12 +504,12 @@ fn features(
     }
 }
 
-/// A path that does not depend on the current folder.
+/// Returns a path that does not depend on the current folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens the worktrees that were made for sessions; those that a crash left are removed meanwhile.
+/// Opens the list of worktrees that were made for sessions; those that a crash left are removed meanwhile.
 fn worktrees(home: &Path, folders: Arc<plexus_workspace::FolderStores>, directory: &Directory) -> sessions::Worktrees {
     let (worktrees, sessions) = (sessions::Worktrees::new(&absolute(home), folders), directory.sessions());
     let recovered = worktrees.clone();
@@ -519,7 +519,7 @@ fn worktrees(home: &Path, folders: Arc<plexus_workspace::FolderStores>, director
     worktrees
 }
 
-/// Gives the agents of sessions the tools to draw with.
+/// Sets the tools with which the agents of sessions draw.
 fn equip(directory: &Directory, auth: &Auth, exe: &Path, home: &Path) {
     directory.set_agent_tools(Arc::new(surface_tools::SurfaceTools {
         auth: auth.clone(),
@@ -528,7 +528,7 @@ fn equip(directory: &Directory, auth: &Auth, exe: &Path, home: &Path) {
     }));
 }
 
-/// The agents of all presets, looked for on the gateway's `PATH`.
+/// Returns the function that finds the agents of all presets on the gateway's `PATH`.
 fn agents(exe: PathBuf) -> FindAgents {
     let env = |name: &str| std::env::var(name).ok();
     Arc::new(move || {
@@ -573,7 +573,7 @@ fn ceilings(config: &Config, home: &Path, clock: Arc<clock::WallClock>) -> Resul
     CeilingBook::open(home, ConfiguredCeilings { day, session }, clock).map_err(StartError::Ceilings)
 }
 
-/// The time of the last event, if its session still exists.
+/// Returns the time of the last event, if its session still exists.
 fn newest_event(log: &Log) -> Result<Option<plexus_protocol::Timestamp>, plexus_store::StoreError> {
     let Some(before) = log.head().0.checked_sub(1) else { return Ok(None) };
     let last = log.read_blocking(
@@ -591,7 +591,7 @@ fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
     }
 }
 
-/// Types in the shared terminals of this folder, for the dialects of agents that run in them.
+/// Returns the function that types in the shared terminals of this folder, for the dialects of agents that run in them.
 fn types_in(terminals: PathBuf) -> TypeInTerminal {
     Box::new(move |terminal, wanted| {
         let wanted = serde_json::from_slice(wanted).map_err(|why| why.to_string())?;
@@ -655,7 +655,7 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
             if !runtime.session {
                 return;
             }
-            // An endpoint keeps its conversations: the last one is reopened, not a new one with each start of the gateway.
+            // An endpoint stores its conversations: the last one is reopened, not a new one with each start of the gateway.
             if endpoint && let Some(outcome) = directory.open_last(&id).await {
                 return match outcome {
                     Ok(session) => {
@@ -682,13 +682,13 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     }
 }
 
-/// Waits until a runtime that was taken over is ready or gone. False if it ended and should be started again.
+/// Waits until a runtime that was taken over is ready or has ended. Returns `false` if it ended and should be started again.
 async fn still_runs(directory: &Directory, id: &RuntimeId) -> bool {
     let mut changed = directory.runtimes_changed();
     loop {
         match directory.runtime(id).map(|info| (info.state, info.stopped)) {
             Some((RuntimeState::Ready | RuntimeState::Restarting, _)) => return true,
-            // A client stopped it in the meantime: it stays stopped.
+            // A client stopped the runtime in the meantime: it stays stopped.
             Some((RuntimeState::Exited, true)) | None => return true,
             Some((RuntimeState::Exited, false)) => return false,
             Some((RuntimeState::Starting | RuntimeState::Unknown, _)) => {}
@@ -722,7 +722,7 @@ async fn retain(directory: Directory, retention: RetentionRules) {
     }
 }
 
-/// Returns the access of other machines, as the configuration has it.
+/// Returns the access of other machines in the configuration.
 fn configured_access(config: &Config) -> ConfiguredAccess {
     let mut hosts = config.public_hosts.clone();
     hosts.extend(config.public_hosts.iter().map(|name| format!("https://{name}")));
@@ -735,7 +735,7 @@ fn configured_access(config: &Config) -> ConfiguredAccess {
     }
 }
 
-/// Binds the TLS listener, of the configuration or added to an earlier gateway. What is added later is told in [`GATEWAY_FILE`].
+/// Binds the TLS listener, of the configuration or added to an earlier gateway. Later additions are written to [`GATEWAY_FILE`].
 fn open_listeners(
     config: &Config,
     home: &Path,
@@ -749,7 +749,7 @@ fn open_listeners(
     let configured = files.map_or_else(|| own.clone(), |(cert, key)| CertificateFiles { cert, key, ca: None });
     let file = home.join(GATEWAY_FILE);
     let announce = move |tls: Option<SocketAddr>, public_url: Option<String>| {
-        // Before the gateway has written it, there is that of another one, or none.
+        // Before the gateway has written the file, there is that of another one, or none.
         let ours = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Running>(&bytes).ok());
         let Some(running) = ours.filter(|running| running.pid == std::process::id()) else { return };
         let running = Running { tls, public_url, ..running };
@@ -789,7 +789,7 @@ fn bind_ports(config: &Config) -> Result<Vec<(Port, TcpListener)>, StartError> {
     Ok(all)
 }
 
-/// The ports in the form of [`GATEWAY_FILE`].
+/// Returns the ports in the form of [`GATEWAY_FILE`].
 fn port_numbers(ports: &[(Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
     let mut named: BTreeMap<RuntimeId, RuntimePorts> = BTreeMap::new();
     for (port, _) in ports {

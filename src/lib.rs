@@ -59,7 +59,7 @@ pub struct Features {
     pub terminals: TerminalsState,
     /// Listeners for other machines.
     pub listeners: Listeners,
-    /// Checks of `plexus doctor`.
+    /// The checks of `plexus doctor`.
     pub doctor: DoctorState,
     /// Settings of agents with terminals of their own.
     pub linking: LinkingState,
@@ -75,7 +75,7 @@ pub struct Features {
     pub agui: AgUiState,
 }
 
-/// The features: the routes of each, and the state that its handlers get. Nothing else lists them.
+/// Returns the features: the routes of each, and the state that its handlers get. There is no other list of them.
 pub fn routes() -> Vec<Route<Features>> {
     fn core(features: &Features) -> &Core {
         &features.core

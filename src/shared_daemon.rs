@@ -1,8 +1,8 @@
 //! Attaches the server that an agent's own terminals share, for as long as there is one: the daemon that plain `codex` starts or joins.
 //!
-//! It comes and goes as people start, stop and upgrade the agent. While it is there, it is a runtime like one of the configuration;
-//! otherwise that is not listed, and its sessions are past ones. One system call a second finds out: nothing is connected to until there
-//! is a socket, and nothing again where nobody listens until there is another one.
+//! The server starts and ends when users start, stop and upgrade the agent. While it runs, it is a runtime like one of the configuration;
+//! otherwise the runtime is not listed, and its sessions are past ones. One system call a second checks that: there is no connection
+//! without a socket, nor a second one to a socket without a listener.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ use crate::sessions::{Directory, SessionError};
 use plexus_metrics::spans;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
-/// The time between two looks at the path: a server is attached within two seconds of its start.
+/// Time between two checks of the path: a server is attached within two seconds of its start.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A server to attach while it is there.
+/// A server that is attached while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedDaemon {
     /// The runtime's identifier.
     pub id: RuntimeId,
-    /// The dialect that the server speaks.
+    /// The server's dialect.
     pub dialect: &'static str,
     /// The well-known path of its socket.
     pub socket: PathBuf,
@@ -37,35 +37,35 @@ enum Standing {
     Attached(DaemonSocket),
     /// The server is not attached.
     Away {
-        /// The socket on which nobody listens. It is left alone: a server that starts makes another one.
+        /// The socket without a listener. There is no further connection to it: a server that starts makes another one.
         silent: Option<SocketIdentity>,
-        /// The reason why the socket was not connected to, as it was logged.
+        /// The logged reason for not connecting to the socket.
         refused: Option<String>,
     },
-    /// Somebody stopped the runtime: it is left alone.
+    /// A user stopped the runtime, which is not attached again.
     Stopped,
 }
 
 const AWAY: Standing = Standing::Away { silent: None, refused: None };
 
 impl SharedDaemon {
-    /// The daemon of Codex in this environment; `None` without a home folder.
+    /// Returns the daemon of Codex in this environment; `None` without a home folder.
     pub fn codex(cwd: PathBuf, env: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let socket = daemon_socket::codex_socket(env)?;
         Some(Self { id: RuntimeId::trusted(CODEX_TERMINAL), dialect: "codex", socket, cwd })
     }
 
-    /// The runtime. It is a person's own program: its sessions get no tools that they would not have without the gateway.
+    /// Returns the runtime's spec. It is a user's own program: its sessions get no tools that they would not have without the gateway.
     ///
     /// # Errors
-    /// In words: the socket's path cannot be written as an address.
+    /// A text for users: the socket's path cannot be written as an address.
     pub fn spec(&self, socket: &DaemonSocket) -> Result<RuntimeSpec, String> {
         let path = socket.path.to_str().ok_or_else(|| format!("{} is not UTF-8", socket.path.display()))?;
         let connect = Connect::Endpoint(format!("unix:{path}"));
         Ok(RuntimeSpec { ui: false, ..RuntimeSpec::new(self.id.clone(), self.dialect, connect, &self.cwd) })
     }
 
-    /// Keeps it attached, until the gateway stops or somebody stops the runtime.
+    /// Attaches the server whenever it runs, until the gateway stops or a user stops the runtime.
     pub(crate) async fn keep_attached(self, directory: Directory) {
         let span = spans::runtime(&self.id);
         let work = async {
@@ -80,7 +80,7 @@ impl SharedDaemon {
         work.instrument(span).await;
     }
 
-    /// One look.
+    /// Makes one check of the server.
     async fn look(&self, directory: &Directory, standing: Standing) -> Standing {
         let now = self.identity().await;
         let (silent, refused) = match standing {
@@ -114,7 +114,7 @@ impl SharedDaemon {
         }
     }
 
-    /// Attaches what is at the path, if it may be. A reason why not is logged once.
+    /// Attaches the server at the path, if that is safe. A reason against it is logged once.
     async fn attach(&self, directory: &Directory, logged: Option<String>) -> Standing {
         let refuse = |why: String| {
             if logged.as_ref() != Some(&why) {
@@ -148,7 +148,7 @@ impl SharedDaemon {
         }
     }
 
-    // A home folder can be on a disk that hangs: neither look is made on a worker.
+    // A home folder can be on a disk that hangs: neither check is made on a worker.
 
     async fn identity(&self) -> Option<SocketIdentity> {
         let path = self.socket.clone();
@@ -161,13 +161,13 @@ impl SharedDaemon {
     }
 }
 
-/// Returns whether nobody listens on the socket of the runtime any more. A runtime that is ready is not asked.
+/// Returns whether the socket of the runtime has no listener any more. A ready runtime is not checked.
 async fn is_gone(info: &RuntimeInfo, socket: &DaemonSocket) -> bool {
     let waits = matches!(info.state, RuntimeState::Starting | RuntimeState::Restarting);
     waits && !daemon_socket::listens(&socket.path).await
 }
 
-/// The runtime other than `but` that connects to this socket.
+/// Returns the runtime other than `but` that connects to this socket.
 fn connected(directory: &Directory, socket: &Path, but: &RuntimeId) -> Option<RuntimeId> {
     let runtimes = directory.runtimes();
     let other = runtimes.iter().find(|info| info.runtime_id != *but && connects_to(info, socket));

@@ -1,4 +1,4 @@
-//! The tools for surfaces, as an agent gets them: `plexus mcp`, an MCP server that the agent starts for one session.
+//! The tools for surfaces, in the form that an agent gets: `plexus mcp`, an MCP server that the agent starts for one session.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::sessions::AgentTools;
 use plexus_dialects::McpServer;
 use plexus_protocol::{OWN_SERVER_PREFIX, SessionId};
 
-/// Characters of the random tail of a server's name.
+/// Length of the random tail of a server's name, in characters.
 const TAIL: usize = 8;
 
 /// Gives each session's agent its own MCP server and token.
@@ -22,8 +22,8 @@ pub(crate) struct SurfaceTools {
     pub(crate) home: PathBuf,
 }
 
-/// The name of a session's MCP server. Agents allow tools by the name of their server, and a repository's own settings may
-/// define a server: nobody can write one there that has the tail of a session to come.
+/// Returns the name of a session's MCP server. Agents allow tools by the name of their server, and a repository's own settings may define
+/// a server: no one can predict the tail of a later session's name.
 pub(crate) fn server_name(session: &SessionId) -> String {
     let hash = Sha256::digest(format!("plexus surfaces {session}"));
     let tail = data_encoding::BASE32_NOPAD.encode(&hash).to_ascii_lowercase();
