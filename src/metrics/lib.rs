@@ -30,7 +30,7 @@ pub enum Subscriber {
     Ui,
     /// `/v1/events` and `/v1/sessions/{id}/events` as a stream.
     Sse,
-    /// The routes of `Sse` as a long poll.
+    /// Returns the routes of `Sse` as a long poll.
     Poll,
     /// `/acp`, which `plexus bridge acp` uses too.
     Acp,

@@ -49,7 +49,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// The log's epoch.
+    /// Returns the log's epoch.
     pub fn epoch(&self) -> &Epoch {
         self.directory.log().epoch()
     }

@@ -33,7 +33,7 @@ impl Descriptions {
     }
 }
 
-/// The routes of the descriptions.
+/// Returns the routes of the descriptions.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Descriptions>> {
     vec![

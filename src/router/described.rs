@@ -43,22 +43,22 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// An optional parameter of the query.
+    /// Makes an optional parameter of the query.
     pub const fn query(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
         Self { name, place: "query", required: false, about, schema }
     }
 
-    /// An optional header.
+    /// Makes an optional header.
     pub const fn header(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
         Self { place: "header", ..Self::query(name, about, schema) }
     }
 
-    /// The header `Idempotency-Key`; `about` describes a repeated request.
+    /// Makes the header `Idempotency-Key`; `about` describes a repeated request.
     pub const fn idempotency_key(about: &'static str) -> Self {
         Self::header("Idempotency-Key", about, key)
     }
 
-    /// The parameter, which a request must have.
+    /// Marks the parameter as one that a request must have.
     #[must_use]
     pub const fn required(self) -> Self {
         Self { required: true, ..self }
@@ -79,22 +79,22 @@ pub(super) fn in_path(path: &str) -> impl Iterator<Item = Value> {
         .map(|name| json!({ "name": name, "in": "path", "required": true, "description": "Which one", "schema": id() }))
 }
 
-/// The schema of one of these words.
+/// Returns the schema of an enumeration of these strings.
 pub fn one_of(all: &[&str]) -> Value {
     json!({ "type": "string", "enum": all })
 }
 
-/// The schema of text that matches a pattern.
+/// Returns the schema of text that matches a pattern.
 pub fn matching(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
-/// The schema of a natural number.
+/// Returns the schema of a natural number.
 pub fn number() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
 }
 
-/// The schema of an identifier.
+/// Returns the schema of an identifier.
 pub fn id() -> Value {
     matching(ID)
 }

@@ -113,7 +113,7 @@ impl Encoder {
         }
     }
 
-    /// The UI protocol's own messages for the event, for clients that know only those.
+    /// Appends the UI protocol's own messages for the event, for clients that know only those.
     fn ui_messages(&self, out: &mut Vec<u8>, event: &Event) {
         match event.kind {
             Kind::RequestOpened | Kind::RequestUpdated => {

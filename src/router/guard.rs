@@ -316,7 +316,7 @@ const PROGRAM_HEADER: &str = "plexus-program";
 /// The result of checking the bearer or the cookie, for [`admit`].
 #[derive(Clone)]
 enum Proof {
-    /// The caller, and the CSRF value if it came with a cookie.
+    /// The caller, and the CSRF value if the caller sent a cookie.
     Given(Caller, Option<String>),
     Absent,
     Wrong,

@@ -51,7 +51,7 @@ const FILES: usize = 20;
 
 // === runtimes ===
 
-/// The routes of the native HTTP API for runtimes, sessions, events and requests.
+/// Returns the routes of the native HTTP API for runtimes, sessions, events and requests.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

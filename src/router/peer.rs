@@ -7,7 +7,7 @@ use super::listen::ConnHandle;
 
 /// The system's lists of connections: IPv4, and IPv6 with mapped IPv4.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// The file with the user id that stands for users outside our namespace.
+/// The file with the user id that represents users outside the own namespace.
 const NOBODY: &str = "/proc/sys/kernel/overflowuid";
 /// The usual value of [`NOBODY`], if the file cannot be read.
 const NOBODY_USUAL: u32 = 65_534;

@@ -155,7 +155,7 @@ impl<S> Route<S> {
     }
 }
 
-/// The routes of one path, and the handler that serves them.
+/// Returns the routes of one path, and the handler that serves them.
 struct ServedPath<S: 'static> {
     gate: Gate,
     routes: Vec<Route<S>>,

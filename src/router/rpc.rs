@@ -91,7 +91,7 @@ pub(super) struct Rpc {
     presence_changes: watch::Receiver<u64>,
     /// The viewers as last sent to the client.
     sent_viewers: Viewers,
-    /// Set when the client's subscriptions changed.
+    /// `true` once the client's subscriptions changed.
     follows_changed: Arc<AtomicBool>,
     /// The state of a client that speaks only the UI protocol.
     ui: Option<Box<Ui>>,
@@ -491,7 +491,7 @@ impl Rpc {
         Box::pin(async move { outcome.await.map_or_else(Vec::new, |(request, failure)| not_taken(&request, &failure)) })
     }
 
-    /// Handles an answer. Returns the request and the reason if the answer was not accepted and no other message tells the client.
+    /// Handles an answer. Returns the request and the reason if the answer was refused and no other message reports that.
     fn take_answer(
         &self,
         id: &str,

@@ -105,7 +105,7 @@ struct Chunk {
     content: Content,
     #[schema(rename = "messageId")]
     message_id: Option<String>,
-    /// `plexus.by` is the author of a person's message.
+    /// The metadata: `plexus.by` is the author of a user's message.
     #[schema(rename = "_meta")]
     meta: Option<JsonObject>,
 }

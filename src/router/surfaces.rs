@@ -23,7 +23,7 @@ use plexus_surfaces::{DataChange, Html, Show, Update};
 /// Maximum wait for an answer, in seconds: below the shortest time after which an agent abandons a tool call.
 const ASK_WAIT_MAX: u64 = 45;
 
-/// The routes of surfaces.
+/// Returns the routes of surfaces.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

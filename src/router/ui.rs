@@ -118,7 +118,7 @@ impl Ui {
         self.translator.as_options(wire::parse_request_name(request).0)
     }
 
-    /// The client's capabilities.
+    /// Returns the client's capabilities.
     pub(super) fn shows(&self) -> Shows {
         self.translator.shows()
     }

@@ -66,13 +66,13 @@ const INITIALIZE: Duration = Duration::from_secs(30);
 /// Maximum time for a closing handshake; then the connection is dropped.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// The native WebSocket: answers the handshake and serves the connection from then on.
+/// Serves the native WebSocket: responds to the handshake and serves the connection from then on.
 pub(super) async fn serve(state: Core, caller: Caller, parts: Parts) -> Response {
     let of = (state.clone(), caller.clone());
     upgrade_linked(state, caller, parts, move |link| Rpc::new(of.0, of.1, link))
 }
 
-/// Answers the handshake of a WebSocket, and serves the connection with this protocol. The caller needs the scope `watch`.
+/// Responds to the handshake of a WebSocket, and serves the connection with this protocol. The caller needs the scope `watch`.
 pub fn upgrade(core: Core, caller: Caller, parts: Parts, protocol: impl SocketProtocol + 'static) -> Response {
     upgrade_linked(core, caller, parts, move |_| protocol)
 }

@@ -1,4 +1,4 @@
-//! The dialects that a runtime can speak: those of [`plexus_dialects`], and those of agents in their own terminals ([`plexus_linked`]).
+//! The dialects of runtimes: those of [`plexus_dialects`], and those of agents in their own terminals ([`plexus_linked`]).
 
 use plexus_dialects::MakeDialect;
 

@@ -547,7 +547,7 @@ impl Driver {
         self.out.deliver_now();
     }
 
-    // === what people see ===
+    // === published state ===
 
     /// Publishes a change of the runtime's state.
     pub(super) fn show(&self, change: impl FnOnce(&mut RuntimeInfo)) {

@@ -91,7 +91,7 @@ pub(super) struct EndpointTransport {
 /// The connection.
 enum ConnectionState {
     Connecting(Pin<Box<dyn Future<Output = Result<EndpointConnection, ConnectFailure>> + Send>>),
-    /// The connection is open; the dialect's handshake is over by then.
+    /// The connection is open; the dialect's handshake has ended.
     Open(EndpointConnection, Instant),
     /// The next connection is made at this time.
     Resting(Instant),

@@ -139,7 +139,7 @@ impl RecordingMasks {
         text
     }
 
-    /// Returns the name that stands for a secret.
+    /// Returns the name that replaces a secret.
     fn name(&mut self, secret: &str) -> String {
         if secret.contains(MASK) {
             return secret.to_owned();

@@ -20,7 +20,7 @@ const EARLY_BYTES: usize = 8 * 1024 * 1024;
 /// The JSON-RPC code of the gateway's own refusals.
 const REFUSED: i64 = -32000;
 
-/// The routes of one start of a runtime.
+/// Returns the routes of one start of a runtime.
 #[derive(Default)]
 pub(super) struct SessionRoutes {
     /// Every session that was opened, oldest first.

@@ -38,7 +38,7 @@ impl AnswerKey {
     pub(super) fn won(&self, row: &str, receipt: &Receipt) -> Result<bool, SessionError> {
         let mut parts = row.split(' ');
         let (key, by, answer) = (parts.next(), parts.next(), parts.next());
-        // Older gateways stored the key alone; the device stands in the receipt.
+        // Older gateways stored the key alone; the device is in the receipt.
         let by = by.unwrap_or(receipt.resolved_by.device_id.as_str());
         if key != Some(&self.key) || by != self.by.as_str() {
             return Ok(false);

@@ -165,7 +165,7 @@ impl CeilingBook {
     pub(super) fn begin(&self, store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
         let now = self.clock.steady(now);
         let (_, ends) = day_at(now);
-        // Sums are kept by the quarter of an hour, and so do days begin.
+        // Sums are stored by the quarter of an hour, at which days begin, too.
         let from = day_begins(now);
         let query = SpendQuery { from, to: ends, session: None, by: SpendGroup::Session, offset_millis: 0 };
         let mut spent = Spending::default();

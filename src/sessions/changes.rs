@@ -282,7 +282,7 @@ fn whole_patch(
 pub struct UndoRequest {
     /// The path of the file in the list.
     pub path: String,
-    /// The digest of the change when it was shown.
+    /// The digest of the change that the client displayed.
     pub digest: String,
     /// The number of one hunk; the whole file if absent.
     pub hunk: Option<usize>,

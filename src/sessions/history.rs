@@ -71,7 +71,7 @@ impl Log {
     /// [`HistoryPage::bytes`] only where a single event is larger. Cancellation safe.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub async fn page_after(
         &self,
         filter: &Filter,
@@ -114,7 +114,7 @@ impl Log {
     /// Returns the page of one session right before `to`; for `charge` see [`page_after`](Self::page_after). Cancellation safe.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub async fn page_before(
         &self,
         session: &SessionId,
@@ -145,7 +145,7 @@ impl Log {
     /// Cancellation safe.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub async fn place_before(
         &self,
         session: &SessionId,

@@ -212,10 +212,10 @@ impl Log {
             .map_err(|error| StoreError::Io(error.to_string()))?
     }
 
-    /// As [`read`](Self::read), for threads that may block.
+    /// Like [`read`](Self::read), for threads that may block.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_blocking(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
         match self.read_hot(filter, after, limit) {
             Some(page) => Ok(page),
@@ -227,7 +227,7 @@ impl Log {
     /// Cancellation safe.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub async fn read_before(
         &self,
         session: &SessionId,
@@ -240,10 +240,10 @@ impl Log {
             .map_err(|error| StoreError::Io(error.to_string()))?
     }
 
-    /// As [`read_before`](Self::read_before), for threads that may block.
+    /// Like [`read_before`](Self::read_before), for threads that may block.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_before_blocking(
         &self,
         session: &SessionId,

@@ -67,7 +67,7 @@ impl CommitQueue {
     /// Commits an entry. If the future is dropped, the entry may or may not be stored.
     ///
     /// # Errors
-    /// As [`Log::commit`](super::Log::commit).
+    /// The errors of [`Log::commit`](super::Log::commit).
     pub(super) async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
         match self.commit_now(entry) {
             Ok(outcome) => outcome,

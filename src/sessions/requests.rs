@@ -270,7 +270,7 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
             match offer {
-                // "Always" also allows later requests, whatever their risk. `judge` refuses what is too risky even once.
+                // "Always" also allows later requests, regardless of their risk. `judge` refuses what is too risky even once.
                 Some(Offer { kind: Choice::AllowAlways, .. })
                     if up_to.is_some_and(|up_to| (request.risk..Risk::Danger).contains(&up_to)) =>
                 {

@@ -238,7 +238,7 @@ impl Task {
                         }
                         self.on_runtime_batch(batch).await
                     }
-                    // Our own sender keeps the channel open.
+                    // The link's own sender keeps the channel open.
                     None => TaskStep::End,
                 },
             };

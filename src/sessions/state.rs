@@ -236,7 +236,7 @@ struct ActiveRun {
     once: Option<StoredPromptKey>,
     /// `true` if a cancel was sent to the runtime.
     cancelling: bool,
-    /// Unfinished tool calls; the value says whether the call's request was rejected.
+    /// Unfinished tool calls; the value is `true` if the call's request was rejected.
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: RunActivity,
@@ -571,7 +571,7 @@ impl SessionStateMachine {
         *seq += 1;
     }
 
-    /// Adds an event to the run that a request belongs to, which may be run zero while another run is under way.
+    /// Adds an event to the run that a request belongs to, which may be run zero while another run is in progress.
     fn log_in(&mut self, run_id: &RunId, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if *run_id == self.zero_run && self.core.run.is_some() {
             let run = self.core.run.take();

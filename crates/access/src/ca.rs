@@ -11,7 +11,7 @@ use plexus_router::reply::RouteResult;
 use plexus_router::routes::{GET, NOTHING, route};
 use plexus_router::{Core, Problem};
 
-/// The routes of the certificate.
+/// Returns the routes of the certificate.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

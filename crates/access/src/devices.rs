@@ -47,7 +47,7 @@ const PAIRING_KNOWN: Parameter =
         one_of(&["waiting", "joined"])
     });
 
-/// The routes of devices and pairing.
+/// Returns the routes of devices and pairing.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -27,7 +27,7 @@ use plexus_router::{
 /// The file in the state folder with the additions.
 const LISTENERS_FILE: &str = "listeners.json";
 
-/// The routes of listeners.
+/// Returns the routes of listeners.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Listeners>> {
     vec![
@@ -198,7 +198,7 @@ struct ListenersShared {
 struct ListenersState {
     added: AddedAccess,
     tls: Option<TlsListener>,
-    /// Set while the gateway serves.
+    /// The service, while the gateway serves.
     service: Option<TlsService>,
 }
 

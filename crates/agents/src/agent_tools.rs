@@ -32,7 +32,7 @@ const MCP_SCOPE: Parameter =
         one_of(&["loaded", "configured"])
     });
 
-/// The routes of the tools of agents.
+/// Returns the routes of the tools of agents.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

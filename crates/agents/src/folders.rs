@@ -52,7 +52,7 @@ const FILES_UNDER: Parameter =
     })
     .required();
 
-/// The routes of folders and of the files in them.
+/// Returns the routes of folders and of the files in them.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -24,7 +24,7 @@ pub struct LinkingState {
     pub linking: Linking,
 }
 
-/// The routes of linked agents.
+/// Returns the routes of linked agents.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<LinkingState>> {
     vec![

@@ -44,7 +44,7 @@ const SESSION_KEY: Parameter = Parameter::idempotency_key(
     "A repeated request with the same key opens one session: 1 to 128 visible ASCII characters",
 );
 
-/// The routes of new sessions.
+/// Returns the routes of new sessions.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<NewSessionsState>> {
     vec![

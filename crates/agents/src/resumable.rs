@@ -23,7 +23,7 @@ const RESUMABLE_CURSOR: Parameter = Parameter::query("cursor", "`next` of the pr
     matching(&format!("^({})?$", RESUMABLE.trim_matches(['^', '$'])))
 });
 
-/// The routes of stored conversations.
+/// Returns the routes of stored conversations.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -15,7 +15,7 @@ use plexus_router::reply::{RouteResult, created, gateway, json, within_limit};
 use plexus_router::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use plexus_router::{Core, Problem};
 
-/// The routes of agents that the gateway knows how to start.
+/// Returns the routes of agents that the gateway knows how to start.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<AgentsState>> {
     vec![
@@ -38,10 +38,10 @@ pub struct PresetChanges {
 }
 
 /// Makes the spec of a runtime from a preset's name and the client's settings; passed in, since a feature may not import the
-/// presets. The error is a text for people, with the fix.
+/// presets. The error is a text for users, with the fix.
 pub type Presets = Arc<dyn Fn(&str, &PresetChanges) -> Result<RuntimeSpec, String> + Send + Sync>;
 
-/// Looks for the program of every preset; passed in as well. Reads the disk.
+/// Searches the program of every preset; passed in as well. Reads the disk.
 pub type FindAgents = Arc<dyn Fn() -> Vec<KnownAgent> + Send + Sync>;
 
 /// Maximum number of names tried for a runtime without one: `gemini`, `gemini-2` …

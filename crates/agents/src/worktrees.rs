@@ -25,7 +25,7 @@ pub struct WorktreesState {
     pub worktrees: Worktrees,
 }
 
-/// The routes of worktrees.
+/// Returns the routes of worktrees.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<WorktreesState>> {
     vec![
@@ -75,7 +75,7 @@ fn sessions_in(core: &Core, path: &Path) -> Vec<SessionId> {
     ids
 }
 
-/// The problem of a worktree that cannot be made, listed or removed.
+/// Returns the problem of a worktree that cannot be made, listed or removed.
 pub(crate) fn problem(error: WorktreeError) -> Problem {
     let words = error.to_string();
     let (status, code) = match &error {

@@ -23,7 +23,7 @@ use plexus_sessions::SurfaceCall;
 /// Time that a call waits before it is repeated, if the session is drawn in too fast.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The routes of MCP.
+/// Returns the routes of MCP.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -3,7 +3,7 @@
 //!
 //! A gateway that is killed with `kill -9` cannot clean up after itself, and agents start shells in
 //! groups and sessions of their own, so killing the agent's process group is not enough. The holder
-//! stands between them:
+//! is between them:
 //!
 //! - It leads a process group of its own, so a terminal's Ctrl-C or hang-up never reaches the agent.
 //! - On Linux it is a child subreaper: whatever the agent starts stays below it in the process
@@ -173,7 +173,7 @@ impl Holder {
         let signal = match self.tree.outcome {
             Some(CommandOutcome::Code(code)) => std::process::exit(code),
             Some(CommandOutcome::Signal(signal)) => signal,
-            // CMD was killed, but is not gone yet: it will end by this signal.
+            // CMD was killed, but has not ended yet: it will end by this signal.
             None => Signal::KILL.as_raw(),
         };
         // A core dump, if any, is CMD's; one of the holder would only hide it.

@@ -24,7 +24,7 @@ pub struct NotifyState {
     pub notifier: Notifier,
 }
 
-/// The routes of notifications.
+/// Returns the routes of notifications.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<NotifyState>> {
     vec![

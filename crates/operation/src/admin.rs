@@ -16,7 +16,7 @@ const RESTART_KEY: Parameter = Parameter::idempotency_key(
     "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
 );
 
-/// The routes of restarts and of the output of runtimes.
+/// Returns the routes of restarts and of the output of runtimes.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

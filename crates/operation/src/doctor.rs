@@ -27,7 +27,7 @@ pub struct DoctorState {
     pub doctor: Doctor,
 }
 
-/// The routes of health checks.
+/// Returns the routes of health checks.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<DoctorState>> {
     vec![

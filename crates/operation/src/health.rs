@@ -35,7 +35,7 @@ const CHALLENGE: Parameter = Parameter::query(
     || matching("^[A-Za-z0-9]{32,128}$"),
 );
 
-/// The routes of health checks and metrics.
+/// Returns the routes of health checks and metrics.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<HealthState>> {
     vec![

@@ -114,7 +114,7 @@ pub struct Origin {
     pub session_id: SessionId,
     /// The session's runtime.
     pub runtime_id: RuntimeId,
-    /// The dialect that runtime speaks.
+    /// The dialect of that runtime.
     pub dialect: Arc<str>,
 }
 

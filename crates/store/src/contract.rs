@@ -252,7 +252,7 @@ fn store_lists_sessions_in_order(store: &dyn Store) {
     changed.as_of = Position(1);
     changed.spare_from = Some(Position(1));
     changed.runtime_id = RuntimeId::trusted("other");
-    // Twice in one batch: the later row is kept.
+    // Twice in one batch: the later row wins.
     store.commit(&Batch { sessions: vec![row(3), row(20), changed.clone()], ..Batch::default() }).unwrap();
     let entries = store.sessions().unwrap();
     let ids: Vec<_> = entries.iter().map(|entry| entry.row.session_id.clone()).collect();
@@ -425,7 +425,7 @@ fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
         (vec![], None)
     );
     assert!(store.prompts(&session(0)).unwrap().is_empty() && blocks(store, 0, 9).is_empty());
-    // Late events, rows and texts of a deleted session are refused until its bytes are gone.
+    // Late events, rows and texts of a deleted session are refused until its bytes are removed.
     if store.is_being_deleted(&session(0)) {
         let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
         assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));

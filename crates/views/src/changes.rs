@@ -37,7 +37,7 @@ const CHANGES_PATH: Parameter = Parameter::query(
 const CHANGES_FILE: Parameter =
     Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" })).required();
 
-/// The routes of changes of files.
+/// Returns the routes of changes of files.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![
@@ -58,7 +58,7 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-/// The problem of changes that cannot be read or undone.
+/// Returns the problem of changes that cannot be read or undone.
 fn problem(error: ChangesError) -> Problem {
     let (status, code) = match &error {
         ChangesError::Workspace(error) => of_workspace(error),

@@ -31,7 +31,7 @@ const FORMAT: Parameter = Parameter::query("format", "ndjson (one event per line
     one_of(&["ndjson", "md", "html"])
 });
 
-/// The routes of exports.
+/// Returns the routes of exports.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -44,7 +44,7 @@ pub struct TerminalsState {
     pub folder: PathBuf,
 }
 
-/// The routes of shared terminals.
+/// Returns the routes of shared terminals.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<TerminalsState>> {
     vec![

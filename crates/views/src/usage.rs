@@ -53,7 +53,7 @@ fn schema_of_day() -> Value {
     json!({ "type": "string", "format": "date" })
 }
 
-/// The routes of spending and its ceilings.
+/// Returns the routes of spending and its ceilings.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<Core>> {
     vec![

@@ -48,7 +48,7 @@ fn content_type(name: &str) -> Option<&'static str> {
     TYPES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, kind)| *kind)
 }
 
-/// The routes of the page's files, which are the same for everyone and contain no session data.
+/// Returns the routes of the page's files, which are the same for everyone and contain no session data.
 pub fn routes() -> Vec<Route<Core>> {
     let file = |path| route(GET, path, Policy::Public, NOTHING, "A file of the page", file);
     paths().map(file).collect()

@@ -288,7 +288,7 @@ impl UiTranslator {
         }
     }
 
-    /// Appends a request once. `own_dialect`: its runtime speaks this protocol.
+    /// Appends a request once. `own_dialect`: its runtime uses this protocol.
     pub(super) fn ask(&mut self, request: &Request, own_dialect: bool, out: &mut Vec<UiFrame>) {
         if !self.asked.insert((request.request_id.clone(), request.revision)) {
             return;

@@ -18,7 +18,7 @@ const BASELINE_LATE: &str = "how the folder was at the first prompt was not note
     listed, and some of the agent's may not";
 const AUTHORS_BOUNDED: &str = "so many files changed at once that the authors of some are not known";
 
-/// The reason why changes are not shown, or not undone.
+/// The reason why changes are not listed, or not undone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangesError {
     /// A call on the folder failed.

@@ -28,7 +28,7 @@ impl Directory {
         let (_, handle) =
             self.shared.registry.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let this = self.clone();
-        // Spawned, so that it goes on if the client leaves.
+        // Spawned, so that it continues if the client disconnects.
         let work = tokio::spawn(async move { this.delete_unlisted(handle).await });
         work.await.map_err(|_| SessionError::Stopping)?
     }

@@ -261,7 +261,7 @@ impl Task {
         }
     }
 
-    /// Handles an answer to a question by a surface that came by the request, from a client that may not draw the surface.
+    /// Handles an answer, given to the request, to a question by a surface, from a client that may not draw the surface.
     pub(super) async fn answer_surface(
         &mut self,
         (id, name): (&RequestId, &str),

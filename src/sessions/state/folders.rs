@@ -25,7 +25,7 @@ impl SessionStateMachine {
         self.core.process_cwd = commands_in;
     }
 
-    /// Sets the name of the process that goes on with the session.
+    /// Sets the name of the process that continues with the session.
     pub(crate) fn set_instance(&mut self, instance: Option<String>) {
         self.process_changed |= self.core.instance != instance;
         self.core.instance = instance;

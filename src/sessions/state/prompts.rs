@@ -274,7 +274,7 @@ impl SessionStateMachine {
     }
 
     /// Cancels the current run, or a queued one. Open requests are withdrawn first: some agents hang on an unanswered
-    /// request, and one would run the command. Observe-only requests stay open until they end where they came from.
+    /// request, and one would run the command. Observe-only requests stay open until they end at their origin.
     pub(crate) fn cancel(
         &mut self,
         run_id: Option<&RunId>,

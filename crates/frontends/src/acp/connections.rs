@@ -237,7 +237,7 @@ pub(super) struct Inner {
 }
 
 impl Connection {
-    /// The identifier on the wire.
+    /// Returns the identifier on the wire.
     pub(super) fn id(&self) -> &str {
         &self.id
     }

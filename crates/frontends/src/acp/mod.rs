@@ -48,7 +48,7 @@ const SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages tha
 /// The headers of every route of ACP over HTTP.
 const HEADERS: &[&Parameter] = &[&CONNECTION, &SESSION];
 
-/// The routes of ACP.
+/// Returns the routes of ACP.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<AcpState>> {
     vec![

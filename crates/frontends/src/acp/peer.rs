@@ -193,7 +193,7 @@ impl Peer {
         let core = &self.ctx.state.core;
         let device = self.ctx.caller.device();
         Ok(raw(&json!({
-            // A client that does not speak this version closes the connection.
+            // A client that does not support this version closes the connection.
             "protocolVersion": PROTOCOL,
             "agentInfo": { "name": "plexus", "title": "Plexus", "version": core.version },
             "agentCapabilities": {

@@ -90,7 +90,7 @@ struct IndexCache {
     indexes: HashMap<SessionId, (u64, Arc<Mutex<Index>>)>,
 }
 
-/// The routes of AG-UI.
+/// Returns the routes of AG-UI.
 #[rustfmt::skip] // a route a line, then its bodies
 pub fn routes() -> Vec<Route<AgUiState>> {
     vec![

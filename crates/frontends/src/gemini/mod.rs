@@ -32,7 +32,7 @@ pub struct PortState {
     runtime: RuntimeId,
 }
 
-/// The routes of a runtime's own port: of the mirror, the remote control, or both.
+/// Returns the routes of a runtime's own port: of the mirror, the remote control, or both.
 #[rustfmt::skip] // a route a line
 pub fn routes(ui: bool, remote: bool) -> Vec<Route<PortState>> {
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ pub fn routes(ui: bool, remote: bool) -> Vec<Route<PortState>> {
     all
 }
 
-/// The service of a runtime's own port, for [`serve`](plexus_router::serve). The port has its own guard.
+/// Returns the service of a runtime's own port, for [`serve`](plexus_router::serve). The port has its own guard.
 pub fn app(core: Core, port: &Port) -> axum::Router {
     let gate = core.gate_at(port.address, port.same_user.then(|| port.runtime.clone()));
     build(&gate, routes(port.ui, port.remote), PortState { core, runtime: port.runtime.clone() })

@@ -87,12 +87,12 @@ pub struct EventEnvelope {
 }
 
 impl EventEnvelope {
-    /// The kind; `None` for one that only a newer gateway has.
+    /// Returns the kind; `None` for one that only a newer gateway has.
     pub fn known_kind(&self) -> Option<Kind> {
         Kind::from_name(&self.kind)
     }
 
-    /// The position in the log; of a merged event that of the last one.
+    /// Returns the position in the log; of a merged event that of the last one.
     pub fn position(&self) -> Position {
         self.cursor.position
     }
@@ -102,7 +102,7 @@ impl EventEnvelope {
         serde_json::from_str(self.event.get()).ok()
     }
 
-    /// The event as an entry of a transcript; `None` for a kind that only a newer gateway has.
+    /// Returns the event as an entry of a transcript; `None` for a kind that only a newer gateway has.
     pub fn entry(&self) -> Option<EntryBody> {
         // A body that is no JSON value is malformed for every kind.
         Some(EntryBody::read(self.known_kind()?, self.body().unwrap_or_default()))

@@ -28,7 +28,7 @@ pub struct StartRuntime {
     /// A preset's name, in place of `dialect` and `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
-    /// The dialect that the runtime speaks.
+    /// The runtime's dialect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     /// The program and its arguments.

@@ -74,7 +74,7 @@ pub struct SnapshotMessage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<JsonObject>)]
     pub content: Vec<Value>,
-    /// `true` if it is unfinished, or was cut off.
+    /// `true` if the message is unfinished, or was cut off.
     pub partial: bool,
     /// `true` if this is the end of a message that began before the snapshot's window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -71,7 +71,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that a receipt records.
+    /// Returns the outcome that a receipt records.
     pub fn from_receipt(receipt: &Receipt) -> Self {
         let Receipt { option_id, value, ids, answers, reason, edited, edited_display, .. } = receipt;
         let decided = match (receipt.state, receipt.ok) {
