@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::RuntimeError;
+use super::jsonrpc::{INVALID_PARAMS, member};
 use plexus_protocol::text::clean;
 
 /// Maximum number of characters of details.
@@ -29,6 +30,15 @@ const MESSAGE_MEMBERS: &[&str] = &[
     "body",
     "data",
 ];
+
+/// Returns the model that the params of `model.set` name.
+///
+/// # Errors
+/// They name none.
+pub(super) fn model_name(params: Option<&RawValue>) -> Result<String, RuntimeError> {
+    let needs = || RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}");
+    params.and_then(|params| member(params, "name")).ok_or_else(needs)
+}
 
 impl RuntimeError {
     /// Returns the error's message with the details in its data.

@@ -112,6 +112,13 @@ pub fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     if raw.get().starts_with('{') { plexus_protocol::object::from_str(raw.get()).ok() } else { None }
 }
 
+/// Reads a member of a JSON object; `None` if it is absent, null, of another type, or there twice.
+pub fn member<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Option<T> {
+    let mut values = object::<Fields<'a>>(raw)?.0.into_iter().filter(|(key, _)| key == name);
+    let (_, value) = values.next().filter(|(_, value)| value.get() != "null")?;
+    if values.next().is_some() { None } else { plexus_protocol::object::from_str(value.get()).ok() }
+}
+
 /// Reads a JSON string.
 pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<BorrowedText<'_>>(raw.get()).ok().map(|text| text.0)

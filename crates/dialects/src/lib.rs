@@ -685,7 +685,7 @@ pub struct ResumeTarget {
     /// that the runtime cannot resume. Otherwise the replay becomes events, and no new conversation is opened.
     pub known: bool,
     /// The state that an earlier connection to the endpoint left, if the log has it: then only later events are reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<CarriedState>>,
 }
 

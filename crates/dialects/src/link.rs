@@ -69,7 +69,7 @@ pub struct HelperHello {
     /// The process of the agent.
     pub pid: u32,
     /// The shared terminal in which the agent runs, as the helper reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
 }
 
@@ -96,10 +96,10 @@ pub struct LinkFrame<'a> {
     #[serde(default)]
     pub started: u64,
     /// The helper and its message, if the frame is one.
-    #[serde(rename = "said", default, borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "said", borrow, skip_serializing_if = "Option::is_none")]
     pub message: Option<HelperMessage<'a>>,
     /// A process that has ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<u32>,
 }
 
@@ -126,10 +126,10 @@ pub struct LinkReply {
 #[derive(Debug, Default, Deserialize)]
 pub struct TunnelLine<'a> {
     /// An event, in the agent's own JSON.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub event: Option<&'a RawValue>,
     /// The reply to a request.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub reply: Option<TunnelReply<'a>>,
 }
 
@@ -142,10 +142,9 @@ pub struct TunnelReply<'a> {
     #[serde(default)]
     pub status: u16,
     /// The body, as JSON.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub body: Option<&'a RawValue>,
     /// The reason why there is no reply.
-    #[serde(default)]
     pub error: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct RecordingEntry {
     /// The author or the kind of the line.
     pub dir: Direction,
     /// The number of the HTTP request or client tool call of the line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The content, as text.
     pub line: String,

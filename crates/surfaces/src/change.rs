@@ -28,13 +28,13 @@ pub struct Change {
     /// The revision after the change.
     pub rev: u64,
     /// The revision that the change applies to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
     /// The title, if it changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The pinned state, if it changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
     /// The time of the change.
     #[serde(default)]
@@ -82,7 +82,6 @@ pub(crate) struct Create {
     pub(crate) surface: String,
     #[serde(rename = "catalogId")]
     pub(crate) catalog: String,
-    #[serde(default)]
     pub(crate) theme: Option<Map<String, Value>>,
     #[serde(default)]
     pub(crate) send_data_model: bool,
@@ -92,13 +91,9 @@ pub(crate) struct Create {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawMessage {
     version: String,
-    #[serde(default)]
     create_surface: Option<Create>,
-    #[serde(default)]
     update_components: Option<RawComponents>,
-    #[serde(default)]
     update_data_model: Option<RawData>,
-    #[serde(default)]
     delete_surface: Option<RawDelete>,
 }
 
@@ -113,11 +108,9 @@ struct RawComponents {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawData {
     surface_id: String,
-    #[serde(default)]
     path: Option<String>,
     #[serde(default, deserialize_with = "present")]
     value: Option<Value>,
-    #[serde(default)]
     append: Option<Vec<Value>>,
 }
 

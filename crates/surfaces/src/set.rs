@@ -29,18 +29,14 @@ pub struct Show {
     /// The surface.
     pub surface: String,
     /// The title.
-    #[serde(default)]
     pub title: Option<String>,
     /// The identifier of the catalogue; Plexus's own if it is absent.
-    #[serde(default)]
     pub catalog: Option<String>,
     /// The components; one has the id `root`.
     pub components: Vec<Map<String, Value>>,
     /// The data model.
-    #[serde(default)]
     pub data: Option<Map<String, Value>>,
     /// The pinned state; unchanged if it is absent.
-    #[serde(default)]
     pub pin: Option<bool>,
 }
 
@@ -57,10 +53,8 @@ pub struct Update {
     #[serde(default)]
     pub data: Vec<DataChange>,
     /// The revision that the surface must have.
-    #[serde(default)]
     pub expect_rev: Option<u64>,
     /// A new title.
-    #[serde(default)]
     pub title: Option<String>,
 }
 
@@ -74,7 +68,6 @@ pub struct DataChange {
     #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
     /// Items to append to the list there.
-    #[serde(default)]
     pub append: Option<Vec<Value>>,
 }
 
@@ -85,20 +78,16 @@ pub struct Html {
     /// The surface.
     pub surface: String,
     /// The title.
-    #[serde(default)]
     pub title: Option<String>,
     /// The page.
     pub html: String,
     /// The text that is shown instead by clients without pages.
     pub text: String,
     /// The events that the page may send.
-    #[serde(default)]
     pub actions: Option<Vec<String>>,
     /// The height in pixels.
-    #[serde(default)]
     pub height: Option<u32>,
     /// The pinned state; unchanged if it is absent.
-    #[serde(default)]
     pub pin: Option<bool>,
 }
 

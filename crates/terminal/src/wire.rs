@@ -62,7 +62,7 @@ pub struct Hello {
     /// The requested role.
     pub role: AttachmentRole,
     /// The size of the attachment, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<TerminalSize>,
     /// `true` for the terminal that started the program: it shows the output from the first byte, on its existing
     /// content, without a snapshot.
@@ -81,10 +81,10 @@ impl Hello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalExit {
     /// The exit code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The signal that ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
 
@@ -108,7 +108,7 @@ pub struct TerminalInfo {
     /// The number of screens that show it now; each window or page is one.
     pub attached: usize,
     /// The end of the program; absent while it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exited: Option<TerminalExit>,
 }
 
@@ -152,7 +152,7 @@ pub struct TypeIf {
     /// The keys.
     pub keys: String,
     /// Further keys, once the program has read these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<ThenKeys>,
     /// `true` if the keys answer a dialog: then answers of users a moment later are dropped.
     #[serde(default)]
@@ -174,7 +174,7 @@ pub struct TypeIfOutcome {
     /// `true` if keys were typed: all of them, or only the first ones if there is a reason below.
     pub typed: bool,
     /// The reason why nothing was typed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 

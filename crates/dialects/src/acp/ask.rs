@@ -61,9 +61,9 @@ pub(super) struct PermissionDetails {
 fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize, Deserialize)]
     struct Brief<'a> {
-        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        #[serde(borrow, skip_serializing_if = "Option::is_none")]
         options: Option<&'a RawValue>,
-        #[serde(borrow, default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+        #[serde(borrow, rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<&'a RawValue>,
     }
     if params.get().len() <= SAVED_MAX {

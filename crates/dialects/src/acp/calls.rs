@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
+use super::super::fault::model_name;
+use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, member, object, string};
 use super::super::{EventDraft, Outbox, RuntimeError, RuntimeEvent};
 use super::models::{SessionModels, mode_draft, options_draft, options_in};
 use super::{Acp, Pending};
@@ -68,12 +69,8 @@ impl Acp {
 
     /// Signs in by one of the agent's methods.
     fn login(&self, params: Option<&RawValue>) -> Result<CallStep, RuntimeError> {
-        #[derive(Deserialize)]
-        struct Login {
-            method_id: String,
-        }
-        match params.and_then(object::<Login>) {
-            Some(Login { method_id }) if self.has_method(&method_id) => Ok(CallStep::Send {
+        match params.and_then(|params| member::<String>(params, "method_id")) {
+            Some(method_id) if self.has_method(&method_id) => Ok(CallStep::Send {
                 method: "authenticate".into(),
                 params: jsonrpc::to_raw(&AuthenticateRequest::new(method_id)),
                 sets: Some(SettingChange::SignedIn(true)),
@@ -113,13 +110,7 @@ impl Acp {
     }
 
     fn model_set(&self, native: Option<&NativeId>, params: Option<&RawValue>) -> Result<CallStep, RuntimeError> {
-        #[derive(Deserialize)]
-        struct Set {
-            name: String,
-        }
-        let Some(Set { name }) = params.and_then(object) else {
-            return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
-        };
+        let name = model_name(params)?;
         let known = native.and_then(|native| Some((native, &self.sessions.get(native)?.models)));
         let Some((native, models)) = known.filter(|(_, models)| !models.offered.is_empty()) else {
             return Err(RuntimeError::new(METHOD_NOT_FOUND, "this agent does not offer a choice of models"));

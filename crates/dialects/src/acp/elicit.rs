@@ -1,10 +1,9 @@
 //! Elicitations of an ACP agent: opens a request for each, and sends the answer.
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, object, string};
+use super::super::jsonrpc::{self, member, object};
 use super::super::{AnsweredElsewhere, EventDraft, Outbox, RequestKey, RuntimeEvent};
 use super::ask::{PendingRequest, RequestSlot, elicited};
 use super::elicitation::{Elicitation, ElicitationForm, ask, filled, once_more, wanted};
@@ -94,13 +93,7 @@ impl Acp {
 
     /// Handles `elicitation/complete`: the page was completed, wherever it was opened.
     pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(borrow)]
-            elicitation_id: &'a RawValue,
-        }
-        let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
+        let done = params.and_then(|params| member::<String>(params, "elicitationId"));
         let open = self.asks.iter().find_map(|(key, asked)| match asked {
             PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
                 if Some(id.as_str()) == done.as_deref() =>

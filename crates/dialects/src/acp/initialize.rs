@@ -24,7 +24,7 @@ pub(super) struct AuthMethod {
     id: String,
     name: String,
     /// The type, `env_var` or `terminal`; `None` for `authenticate` alone.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     sort: Option<String>,
     /// The environment variables that it reads.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -169,7 +169,6 @@ struct Acp {
     phase: Phase,
     #[serde(default)]
     authenticated: bool,
-    #[serde(default)]
     agent: Option<String>,
     #[serde(default)]
     can: AgentCapabilities,

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{object, pretty, string};
+use super::super::jsonrpc::{member, object, pretty, string};
 use super::super::{FolderClaim, RequestSubject, subject};
 use super::quirks::{self, CommandField};
 use super::tool_calls::ToolCallState;
@@ -201,12 +201,5 @@ pub(super) fn is_plan(call: &ToolCallState, agent: Option<&str>) -> bool {
 
 /// Returns the id of a `toolCall`, if it has one.
 pub(super) fn id_of(tool_call: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Named<'a> {
-        #[serde(borrow)]
-        tool_call_id: Option<&'a RawValue>,
-    }
-    let named: Named<'_> = object(tool_call)?;
-    named.tool_call_id.and_then(string).map(|id| id.into_owned())
+    member(tool_call, "toolCallId")
 }

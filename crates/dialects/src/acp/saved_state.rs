@@ -55,11 +55,8 @@ struct FoundSession {
     cwd: String,
     #[serde(default)]
     mcp_servers: Vec<McpServer>,
-    #[serde(default)]
     current: Option<String>,
-    #[serde(default)]
     option: Option<String>,
-    #[serde(default)]
     list: Option<usize>,
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, object};
+use super::super::jsonrpc::{self, member, object};
 use plexus_protocol::NativeId;
 
 /// Maximum number of stored tool calls in progress of one session; above it the oldest are removed.
@@ -78,25 +78,19 @@ pub(super) struct ToolCallState {
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(super) input: Option<RawPart>,
     /// The files that it touches, shown where nothing else can be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) locations: Option<RawPart>,
     /// The MCP server of the tool, if the agent itself names it (`_meta.serverId`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<Box<str>>,
 }
 
 /// Maximum length of a stored server name, in bytes.
 const SERVER_MAX: usize = 128;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ServerMeta {
-    server_id: Box<str>,
-}
-
 /// Returns the MCP server that `_meta` names.
 fn server_of(meta: Option<&RawValue>) -> Option<Box<str>> {
-    object::<ServerMeta>(meta?).map(|meta| meta.server_id).filter(|name| name.len() <= SERVER_MAX)
+    member::<Box<str>>(meta?, "serverId").filter(|name| name.len() <= SERVER_MAX)
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::object;
+use super::super::jsonrpc::{member, object};
 use super::quirks;
 use plexus_protocol::{Money, SpendReport, Spending, lenient_tokens};
 
@@ -51,16 +51,11 @@ impl TurnTokens {
 /// Returns the spending in `usage_update`: the cost of the session so far.
 pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
-    struct Update<'a> {
-        #[serde(borrow)]
-        cost: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
     struct Cost {
         amount: f64,
         currency: String,
     }
-    let cost: Cost = object(object::<Update<'_>>(update)?.cost?)?;
+    let cost: Cost = member(update, "cost")?;
     SpendReport::total(Spending::money(Money::told(cost.amount, &cost.currency)))
 }
 
@@ -102,17 +97,6 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
 
 /// Returns the spending in a chunk of an agent's message, for agents that report it there: the tokens of one model call.
 pub(super) fn of_chunk(update: &RawValue) -> Option<SpendReport> {
-    #[derive(Deserialize)]
-    struct Chunk<'a> {
-        #[serde(rename = "_meta", borrow)]
-        meta: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Meta<'a> {
-        #[serde(borrow)]
-        usage: Option<&'a RawValue>,
-    }
-    let meta = object::<Chunk<'_>>(update)?.meta?;
-    let tokens: TurnTokens = object(object::<Meta<'_>>(meta)?.usage?)?;
+    let tokens: TurnTokens = member(member(update, "_meta")?, "usage")?;
     SpendReport::step(tokens.spending())
 }

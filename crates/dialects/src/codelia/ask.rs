@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
+use super::super::jsonrpc::{self, METHOD_NOT_FOUND, member, object, pretty};
 use super::super::{AgentRequest, EventDraft, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
 use super::{ASKS_MAX, Codelia};
 use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
@@ -78,11 +78,7 @@ pub(super) fn no(id: &str, method: &str) -> Bytes {
 
 /// Returns the answer to a call of a client's tool, which no client declares. A JSON-RPC error would leave the run hanging.
 pub(super) fn no_tool(id: &str, params: Option<&RawValue>) -> Bytes {
-    #[derive(Deserialize)]
-    struct Called {
-        name: String,
-    }
-    let mut name = params.and_then(object::<Called>).map_or_else(|| "a tool".to_owned(), |called| called.name);
+    let mut name = params.and_then(|params| member(params, "name")).unwrap_or_else(|| "a tool".to_owned());
     name.truncate(name.floor_char_boundary(NAME_MAX));
     let error = format!("{name} is not available: no client of this gateway offers tools");
     jsonrpc::answer(id, &serde_json::json!({ "ok": false, "error": error }))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::EventDraft;
-use super::super::jsonrpc::{self, object, owned, string, to_raw};
+use super::super::jsonrpc::{self, member, object, owned, string, to_raw};
 use super::super::updates::{ToolUpdate, chunk, text_block};
 use plexus_protocol::Kind;
 use plexus_protocol::ui_protocol::{Members, START_MEMBERS};
@@ -63,7 +63,7 @@ pub(super) struct OpenCall {
 struct Event<'a> {
     #[serde(rename = "type")]
     sort: String,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content: Option<&'a RawValue>,
     tool: Option<String>,
     tool_call_id: Option<String>,
@@ -283,11 +283,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> 
 
 /// Makes the event for the use of the context window.
 pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
-    #[derive(Deserialize)]
-    struct Context {
-        context_left_percent: serde_json::Number,
-    }
-    let Context { context_left_percent: left } = object(params)?;
+    let left: serde_json::Number = member(params, "context_left_percent")?;
     let body = serde_json::json!({
         "sessionUpdate": "usage_update", "contextLeftPercent": left,
         "_meta": { "codelia": { "context_left_percent": left } },
@@ -314,12 +310,9 @@ pub(super) fn with_meta(draft: EventDraft, meta: Option<&RawValue>) -> EventDraf
 /// The metadata that a client of this protocol sent with a prompt.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct PromptContext {
-    #[serde(default)]
     ui_context: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(super) meta: Option<Box<RawValue>>,
     /// Further members of `run.start`.
-    #[serde(default)]
     extra: Option<Box<RawValue>>,
 }
 
@@ -353,28 +346,11 @@ impl PromptContext {
     }
 }
 
-/// The gateway's part of a content block's `_meta`.
-#[derive(Deserialize)]
-struct Marked {
-    #[serde(default, rename = "_meta")]
-    meta: Option<Marks>,
-}
-
-#[derive(Deserialize)]
-struct Marks {
-    #[serde(default)]
-    plexus: Option<Mark>,
-}
-
 #[derive(Deserialize)]
 struct Mark {
-    #[serde(default)]
     ui_context: Option<Box<RawValue>>,
-    #[serde(default)]
     meta: Option<Box<RawValue>>,
-    #[serde(default)]
     extra: Option<Box<RawValue>>,
-    #[serde(default)]
     of: Option<String>,
 }
 
@@ -386,7 +362,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptC
     let mut around = PromptContext::default();
     let mut blocks: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
-        let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
+        let mark = member(block, "_meta").and_then(|meta| member::<Mark>(meta, "plexus"));
         match mark {
             // Other agents get the files of the context as links; for Codelia they are in the context.
             Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,

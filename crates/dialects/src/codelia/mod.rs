@@ -165,7 +165,6 @@ struct Run {
     #[serde(default)]
     unnamed: bool,
     /// The client's reason for the cancel.
-    #[serde(default)]
     reason: Option<String>,
     /// The client's metadata of the prompt.
     #[serde(default)]
@@ -175,7 +174,6 @@ struct Run {
     /// `true` if `run.start` is still to be sent: at the next wake-up, or once the history is replayed.
     waits: bool,
     /// The text of the run's `final`.
-    #[serde(default)]
     last_words: Option<String>,
     /// `true` if the runtime got a cancel and has not refused it.
     #[serde(default)]
@@ -239,7 +237,7 @@ struct Replay {
 struct Codelia {
     phase: Phase,
     /// The capabilities that the runtime reported; `None` if it reported nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     can: Option<Capabilities>,
     next: u64,
     #[serde(default)]
@@ -272,7 +270,7 @@ struct AgentEvent<'a> {
     run_id: Option<String>,
     seq: Option<i64>,
     event: &'a RawValue,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     meta: Option<&'a RawValue>,
 }
 

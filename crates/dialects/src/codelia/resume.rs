@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{INTERNAL, object};
+use super::super::jsonrpc::{INTERNAL, member};
 use super::super::{EventDraft, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
 use super::events::{self, RunContext};
 use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session};
@@ -29,17 +29,11 @@ const PAST_MAX: usize = 16 << 20;
 /// Returns whether the session is in the reply to `session.list`; assumed if the reply is an error.
 pub(super) fn listed(reply: Result<&RawValue, RuntimeError>, native: &str) -> bool {
     #[derive(Deserialize)]
-    struct List {
-        sessions: Vec<One>,
-    }
-    #[derive(Deserialize)]
     struct One {
         session_id: String,
     }
-    match reply.ok().and_then(object::<List>) {
-        Some(List { sessions }) => {
-            sessions.len() >= LISTED || sessions.iter().any(|session| session.session_id == native)
-        }
+    match reply.ok().and_then(|reply| member::<Vec<One>>(reply, "sessions")) {
+        Some(sessions) => sessions.len() >= LISTED || sessions.iter().any(|session| session.session_id == native),
         None => true,
     }
 }
@@ -158,12 +152,8 @@ impl Codelia {
         reply: Result<&RawValue, RuntimeError>,
         out: &mut Outbox,
     ) {
-        #[derive(Deserialize)]
-        struct HistoryReply {
-            truncated: Option<bool>,
-        }
-        match reply.map(object::<HistoryReply>) {
-            Ok(Some(HistoryReply { truncated: Some(true) })) => {
+        match reply.map(|reply| member(reply, "truncated")) {
+            Ok(Some(true)) => {
                 let message = "the runtime replayed only the latest part of this conversation";
                 self.past(EventDraft::error("history_cut", message, Some(frame)), out);
             }

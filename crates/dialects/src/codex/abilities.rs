@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::jsonrpc::{self, object};
+use super::super::jsonrpc::{self, member, object};
 use plexus_protocol::NativeId;
 
 /// Codex's method for `mcp.list`.
@@ -33,11 +33,7 @@ pub(super) fn in_folder(params: Option<&RawValue>) -> Box<RawValue> {
 }
 
 fn list(result: &RawValue) -> Vec<Value> {
-    #[derive(Deserialize)]
-    struct List {
-        data: Vec<Value>,
-    }
-    object::<List>(result).map(|list| list.data).unwrap_or_default()
+    member(result, "data").unwrap_or_default()
 }
 
 /// Translates the reply to [`SERVERS`].

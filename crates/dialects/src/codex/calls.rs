@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
+use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, member, object, string};
 use super::super::{EventDraft, Outbox, RuntimeError, RuntimeEvent};
 use super::{Codex, Pending, abilities};
 use plexus_protocol::{NativeId, Ticket};
@@ -52,10 +52,6 @@ pub(super) enum ReplyHandling {
 impl ReplyHandling {
     pub(super) fn reply(self, reply: Result<&RawValue, RuntimeError>) -> Result<Box<RawValue>, RuntimeError> {
         #[derive(Deserialize)]
-        struct List {
-            data: Vec<Model>,
-        }
-        #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Model {
             model: String,
@@ -70,7 +66,7 @@ impl ReplyHandling {
                 jsonrpc::to_raw(&serde_json::json!({ "provider": provider, "name": name }))
             }
             Self::Models { provider, current } => {
-                let models = object::<List>(result).map(|list| list.data).unwrap_or_default();
+                let models = member::<Vec<Model>>(result, "data").unwrap_or_default();
                 let ids: Vec<_> = models.iter().map(|model| &model.model).collect();
                 let name = |model: &Model| {
                     let name = model.display_name.as_ref().unwrap_or(&model.model);
@@ -126,11 +122,8 @@ impl Codex {
                 return Ok(("model/list".into(), params, ReplyHandling::Models { provider, current }));
             }
             "model.set" => {
-                #[derive(Deserialize)]
-                struct Set {
-                    name: String,
-                }
-                let (Some(native), Some(Set { name })) = (native, params.and_then(object)) else {
+                let name = params.and_then(|params| member::<String>(params, "name"));
+                let (Some(native), Some(name)) = (native, name) else {
                     return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
                 };
                 let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));

@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::fnv::{FNV, fnv};
-use super::super::jsonrpc::{self, object, string};
+use super::super::jsonrpc::{self, member, object, string};
 use super::super::updates::{self, ToolUpdate, text_block};
 use super::super::{EventDraft, Outbox, RuntimeEvent};
 use super::{Codex, Params, ThreadHead, TurnHead, error_message, text};
@@ -339,18 +339,8 @@ impl ServerItem<'_> {
 
 /// Returns the texts in the result of an MCP tool.
 fn texts_in(result: &RawValue) -> Option<Vec<Value>> {
-    #[derive(Deserialize)]
-    struct Result<'a> {
-        #[serde(borrow)]
-        content: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Text<'a> {
-        #[serde(borrow)]
-        text: Option<&'a RawValue>,
-    }
-    let content = list(object::<Result<'_>>(result)?.content);
-    Some(content.into_iter().filter_map(|part| Some(text_block(&text(object::<Text<'_>>(part)?.text)?))).collect())
+    let content: Vec<&RawValue> = member(result, "content")?;
+    Some(content.into_iter().filter_map(|part| Some(text_block(&member::<String>(part, "text")?))).collect())
 }
 
 impl Items {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{INTERNAL, object};
+use super::super::jsonrpc::{INTERNAL, member, object};
 use super::super::{EventDraft, McpServer, OpenedAs, Outbox, RunEnd, RuntimeError, RuntimeEvent};
 use super::{
     Codex, DOUBTS_MAX, End, OTHER, OpenRequest, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, items,
@@ -56,22 +56,12 @@ fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<
 
 /// Returns whether the turn contains the prompt with this mark.
 fn contains_prompt(turn: &TurnHead<'_>, mark: &str) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Marked {
-        client_id: Option<String>,
-    }
-    let marked = |item: &&RawValue| object::<Marked>(item).is_some_and(|item| item.client_id.as_deref() == Some(mark));
-    turn.items().iter().any(marked)
+    turn.items().iter().any(|item| member::<String>(item, "clientId").as_deref() == Some(mark))
 }
 
 /// Returns whether a listed item is complete; items of a finished turn are.
 fn is_complete(item: &RawValue, over: bool) -> bool {
-    #[derive(Deserialize)]
-    struct Standing {
-        status: Option<String>,
-    }
-    over || object::<Standing>(item).is_none_or(|item| item.status.as_deref() != Some("inProgress"))
+    over || member::<String>(item, "status").as_deref() != Some("inProgress")
 }
 
 /// Returns the events of a turn's items, each with its own bytes.
@@ -90,13 +80,10 @@ fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Optio
 
 /// Returns late events of tool calls in a finished turn.
 fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
-    #[derive(Deserialize)]
-    struct Named {
-        id: String,
-    }
     let mut drafts = Vec::new();
     for item in turn.items() {
-        if object::<Named>(item).is_some_and(|named| thread.items.goes_on(&named.id)) && is_complete(item, false) {
+        let id = member::<String>(item, "id");
+        if id.is_some_and(|id| thread.items.goes_on(&id)) && is_complete(item, false) {
             let bytes = Bytes::copy_from_slice(item.get().as_bytes());
             drafts.extend(thread.items.read(item, true, None, &mut true, &bytes).unwrap_or_default());
         }

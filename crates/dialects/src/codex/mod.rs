@@ -40,7 +40,7 @@ use serde_json::value::RawValue;
 
 use super::fault::{self, says_nothing};
 use super::held::HeldQuestions;
-use super::jsonrpc::{self, INTERNAL, RpcMessage, object, string};
+use super::jsonrpc::{self, INTERNAL, RpcMessage, member, object, string};
 use super::{
     CarriedState, Dialect, EventDraft, McpServer, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand,
     RuntimeError, RuntimeEvent,
@@ -201,7 +201,7 @@ struct OpenRequest {
     /// The thread to resume, and whether the log has its history.
     resume: Option<(NativeId, bool)>,
     /// The state that an earlier connection left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     carried: Option<Box<CarriedState>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     mcp_servers: Vec<McpServer>,
@@ -590,13 +590,7 @@ impl Codex {
     }
 
     fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Hello<'a> {
-            #[serde(borrow)]
-            user_agent: Option<&'a RawValue>,
-        }
-        let Some(Hello { user_agent: Some(agent) }) = object::<Hello<'_>>(result) else {
+        let Some(agent) = member::<&RawValue>(result, "userAgent") else {
             self.state.phase = Phase::Failed;
             let message = "the response to `initialize` is not that of a Codex app-server".to_owned();
             return out.events.push(RuntimeEvent::Failed { message });
@@ -641,11 +635,7 @@ impl Codex {
     }
 
     fn loaded(&mut self, result: &RawValue, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Loaded {
-            data: Vec<String>,
-        }
-        for id in object::<Loaded>(result).map(|loaded| loaded.data).unwrap_or_default() {
+        for id in member::<Vec<String>>(result, "data").unwrap_or_default() {
             self.resync(id.as_str().into(), out);
         }
     }
@@ -674,12 +664,7 @@ impl Codex {
     }
 
     fn resynced(&mut self, native: &NativeId, result: &RawValue, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Read<'a> {
-            #[serde(borrow)]
-            thread: &'a RawValue,
-        }
-        let Some(head) = object::<Read<'_>>(result).and_then(|read| object::<ThreadHead<'_>>(read.thread)) else {
+        let Some(head) = member(result, "thread").and_then(object::<ThreadHead<'_>>) else {
             return;
         };
         if self.helper(&head) || self.state.threads.contains_key(native) {

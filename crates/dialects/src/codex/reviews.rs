@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{object, pretty};
+use super::super::jsonrpc::{member, object, pretty};
 use super::super::{AgentRequest, AgentReview, FolderClaim, RequestSubject, RuntimeEvent};
 use super::{Codex, ask, text};
 use plexus_protocol::NativeId;
@@ -42,13 +42,7 @@ struct Action<'a> {
 impl Codex {
     /// Reads the reviewer of a thread's approvals from the response to opening it.
     pub(super) fn note_reviewer(&mut self, result: &RawValue) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Opened<'a> {
-            #[serde(borrow)]
-            approvals_reviewer: Option<&'a RawValue>,
-        }
-        let reviewer = object::<Opened<'_>>(result).and_then(|opened| text(opened.approvals_reviewer));
+        let reviewer = member::<String>(result, "approvalsReviewer");
         self.state.reviewed |= reviewer.is_some_and(|reviewer| reviewer != "user");
     }
 

@@ -57,12 +57,7 @@ impl Codex {
         result: &RawValue,
         out: &mut Outbox,
     ) {
-        #[derive(Deserialize)]
-        struct Taken<'a> {
-            #[serde(borrow)]
-            turn: &'a RawValue,
-        }
-        let id = object::<Taken<'_>>(result).and_then(|taken| object::<TurnHead<'_>>(taken.turn)).map(|turn| turn.id);
+        let id = member(result, "turn").and_then(object::<TurnHead<'_>>).map(|turn| turn.id);
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
         turn.starting = false;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::object;
+use super::super::jsonrpc::{member, object};
 use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
 use super::{Codex, OpenRequest, Pending, Thread, ThreadHead, TurnHead, text};
 use plexus_protocol::{NativeId, Ticket};
@@ -70,12 +70,7 @@ impl Codex {
         result: Option<&RawValue>,
         out: &mut Outbox,
     ) {
-        #[derive(Deserialize)]
-        struct Read<'a> {
-            #[serde(borrow)]
-            thread: &'a RawValue,
-        }
-        let head = result.and_then(object::<Read<'_>>).and_then(|read| object::<ThreadHead<'_>>(read.thread));
+        let head = result.and_then(|result| member(result, "thread")).and_then(object::<ThreadHead<'_>>);
         let Some(head) = head.filter(|head| !head.hidden() && is_loaded(head.status)) else {
             return self.not_opened(ticket, want, refusal.into(), out);
         };
@@ -164,16 +159,11 @@ impl Codex {
             #[serde(borrow)]
             content: Vec<&'a RawValue>,
         }
-        #[derive(Deserialize)]
-        struct Part<'a> {
-            #[serde(borrow)]
-            text: Option<&'a RawValue>,
-        }
         let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.untitled) else { return };
         let Some(message) = object::<Message<'_>>(item).filter(|message| message.r#type == "userMessage") else {
             return;
         };
-        let words = message.content.into_iter().find_map(|part| text(object::<Part<'_>>(part)?.text));
+        let words = message.content.into_iter().find_map(|part| member::<String>(part, "text"));
         if let Some(title) = words.as_deref().and_then(super::messages::first_line) {
             thread.untitled = false;
             let draft = EventDraft::title(Some(title), Some(frame));

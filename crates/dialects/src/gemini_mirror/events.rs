@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, object, pretty, string};
+use super::super::jsonrpc::{self, member, pretty, string};
 use super::super::updates::{self, ToolUpdate, text_block};
 use super::super::{AgentRequest, EventDraft, RequestKey, RequestSubject, subject};
 use super::history::{Role, Turn};
@@ -22,11 +22,7 @@ pub(super) struct Message<'a> {
 
 /// Returns the text of `user_message` and `model_output`: `{"text"}`.
 pub(super) fn text(data: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Data {
-        text: String,
-    }
-    object::<Data>(data).map(|data| data.text)
+    member(data, "text")
 }
 
 /// The data of `tool_call`: `{"callId","name","args"}`.
@@ -64,7 +60,6 @@ pub(super) struct Dialog<'a> {
 pub(super) struct Selection<'a> {
     #[serde(borrow)]
     pub(super) id: &'a RawValue,
-    #[serde(default)]
     pub(super) selection: Option<String>,
 }
 

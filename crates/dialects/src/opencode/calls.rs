@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
+use super::super::fault::model_name;
+use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, member, object};
 use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
 use super::{OpenCode, Pending, escape, in_folder, refused};
 use plexus_protocol::{Kind, NativeId, Ticket};
@@ -212,11 +213,7 @@ pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>,
 
 /// Returns the path of OpenCode's list of conversations in all folders, newest first, without helper sessions.
 fn listing(params: Option<&RawValue>) -> String {
-    #[derive(Deserialize)]
-    struct Listing {
-        limit: Option<u32>,
-    }
-    let limit = params.and_then(object).and_then(|Listing { limit }| limit);
+    let limit = params.and_then(|params| member::<u32>(params, "limit"));
     let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
     format!("/experimental/session?roots=true{limit}")
 }
@@ -270,13 +267,7 @@ impl OpenCode {
         params: Option<&RawValue>,
         out: &mut Outbox,
     ) -> Result<Box<RawValue>, RuntimeError> {
-        #[derive(Deserialize)]
-        struct Set {
-            name: String,
-        }
-        let Some(Set { name }) = params.and_then(object) else {
-            return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
-        };
+        let name = model_name(params)?;
         let offered = self.models.has(&name);
         let Some((provider, model)) = name.split_once('/').filter(|_| offered) else {
             return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list lists them")));

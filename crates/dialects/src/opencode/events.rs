@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::super::fault;
 use super::super::fnv::fnv;
-use super::super::jsonrpc::{object, owned, string};
+use super::super::jsonrpc::{member, object, owned};
 use super::super::updates::{ToolUpdate, chunk, content_chunk, text_block};
 use super::super::{EventDraft, ToolCallRef};
 use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, tokens_told};
@@ -747,14 +747,9 @@ pub(super) fn words(error: &RawValue) -> (String, String) {
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
-    #[derive(Deserialize)]
-    struct Data<'a> {
-        #[serde(borrow)]
-        message: Option<&'a RawValue>,
-    }
     let Some(error) = object::<Error<'_>>(error) else { return (String::new(), error.get().to_owned()) };
     let name = error.name.or(error.tag).unwrap_or_default();
-    let inner = error.data.and_then(object::<Data<'_>>).and_then(|data| string(data.message?).map(Cow::into_owned));
+    let inner = error.data.and_then(|data| member(data, "message"));
     let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
     let words = fault::with_details(&words, error.data);
     (name, words)

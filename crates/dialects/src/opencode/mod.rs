@@ -302,7 +302,6 @@ struct Prompt {
     /// `true` if the request was answered.
     taken: bool,
     /// The assistant's last message before the prompt: a later one shows that OpenCode works on it.
-    #[serde(default)]
     after: Option<String>,
 }
 
@@ -350,12 +349,6 @@ struct Properties<'a> {
     request: Option<String>,
     #[serde(alias = "response")]
     reply: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    #[serde(rename = "sessionID")]
-    session: String,
 }
 
 #[derive(Deserialize)]

@@ -1,17 +1,16 @@
 //! Handles the stream's events, and the runs that they belong to. One file: an event, and its consequences.
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::object;
+use super::super::jsonrpc::{member, object};
 use super::super::{EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent};
 use super::Phase;
 use super::ask::{self, AnswerRoute};
 use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
-    Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, ServerPlace, Session, SessionInfo, Stage,
+    OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, ServerPlace, Session, SessionInfo, Stage,
     Status, UNBEGUN_MAX, done, escape, in_folder,
 };
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
@@ -196,7 +195,7 @@ impl OpenCode {
         };
         let named = object::<Properties<'_>>(properties);
         let Some((session, read)) = named.and_then(|read| Some((session_of(&read)?, read))) else {
-            if plexus_protocol::object::from_str::<Named>(properties.get()).is_ok() {
+            if member::<String>(properties, "sessionID").is_some() {
                 return self.raw(frame, None, "an event that could not be parsed", out);
             }
             // Events about the server itself, such as plugins, files and terminals, concern no conversation.
@@ -530,12 +529,6 @@ pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
     if read.session.is_some() {
         return read.session.clone();
     }
-    if let Some(session) = [read.part, read.info].into_iter().flatten().find_map(object::<Named>) {
-        return Some(session.session);
-    }
-    #[derive(Deserialize)]
-    struct Id {
-        id: String,
-    }
-    read.info.and_then(object::<Id>).map(|info| info.id)
+    let mut content = [read.part, read.info].into_iter().flatten();
+    content.find_map(|raw| member(raw, "sessionID")).or_else(|| member(read.info?, "id"))
 }

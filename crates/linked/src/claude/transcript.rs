@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{object, string};
+use plexus_dialects::jsonrpc::{member, object, string};
 use plexus_protocol::{Spending, lenient_tokens};
 
 /// The content of a line.
@@ -223,11 +223,7 @@ fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
 }
 
 fn message<'a>(head: &Head<'_>, text: String) -> Line<'a> {
-    #[derive(Deserialize)]
-    struct Origin<'a> {
-        kind: Option<Cow<'a, str>>,
-    }
-    let kind = head.origin.and_then(object::<Origin<'_>>).and_then(|origin| origin.kind);
+    let kind = head.origin.and_then(|origin| member::<String>(origin, "kind"));
     let origin = match kind.as_deref() {
         None | Some("human") => PromptOrigin::Person,
         Some(_) => PromptOrigin::Agent,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{object, string};
+use plexus_dialects::jsonrpc::{member, object, string};
 use plexus_protocol::{Spending, lenient_tokens};
 
 /// The content of a line.
@@ -147,15 +147,11 @@ fn changed(set: &RawValue) -> Vec<Line<'_>> {
         messages: Option<&'a RawValue>,
         summary: Option<String>,
     }
-    #[derive(Deserialize)]
-    struct Named {
-        id: String,
-    }
     let Some(set) = object::<Set<'_>>(set) else { return Vec::new() };
     let mut lines = Vec::new();
     if let Some(messages) = set.messages {
         let named: Vec<&RawValue> = serde_json::from_str(messages.get()).unwrap_or_default();
-        lines.push(Line::Rewritten(named.into_iter().filter_map(object::<Named>).map(|named| named.id).collect()));
+        lines.push(Line::Rewritten(named.into_iter().filter_map(|message| member(message, "id")).collect()));
     }
     lines.extend(set.summary.filter(|summary| !summary.trim().is_empty()).map(Line::Title));
     lines
@@ -218,22 +214,13 @@ fn calls(raw: &RawValue) -> Vec<FinishedCall<'_>> {
 /// Returns the result of a tool, as the model gets it.
 fn output(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Part {
-        function_response: Option<FunctionResponse>,
-    }
-    #[derive(Deserialize)]
-    struct FunctionResponse {
-        response: Option<Response>,
-    }
-    #[derive(Deserialize)]
     struct Response {
         output: Option<String>,
         error: Option<String>,
     }
     let parts: Vec<&RawValue> = serde_json::from_str(result.get()).unwrap_or_default();
     let texts = parts.into_iter().filter_map(|part| {
-        let response = object::<Part>(part)?.function_response?.response?;
+        let response: Response = member(member(part, "functionResponse")?, "response")?;
         response.error.or(response.output)
     });
     let text = texts.collect::<Vec<_>>().join("\n");

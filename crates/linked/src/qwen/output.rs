@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{object, string};
+use plexus_dialects::jsonrpc::{member, object, string};
 use plexus_protocol::{SpendReport, Spending, lenient_tokens};
 
 /// The content of a line of the dual output.
@@ -66,7 +66,7 @@ struct Head<'a> {
     #[serde(rename = "type", borrow)]
     sort: Cow<'a, str>,
     session_id: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     parent_tool_use_id: Option<Cow<'a, str>>,
     data: Option<&'a RawValue>,
     message: Option<&'a RawValue>,
@@ -74,12 +74,6 @@ struct Head<'a> {
     request_id: Option<String>,
     request: Option<&'a RawValue>,
     response: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -111,22 +105,13 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
             _ => {}
         }
     }
-    #[derive(Deserialize)]
-    struct Start {
-        cwd: Option<String>,
-    }
-    let cwd = head.data.and_then(object::<Start>).and_then(|start| start.cwd);
+    let cwd = head.data.and_then(|data| member(data, "cwd"));
     let spent = head.message.filter(|_| head.sort == "assistant").and_then(spent);
     Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, events, spent })
 }
 
 /// Reads `usage` of an agent's message: `input_tokens` includes the cache's part, and only the total includes all output.
 fn spent(message: &RawValue) -> Option<SpendReport> {
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        usage: Option<&'a RawValue>,
-    }
     #[derive(Deserialize)]
     struct Usage {
         #[serde(default, deserialize_with = "lenient_tokens")]
@@ -139,14 +124,14 @@ fn spent(message: &RawValue) -> Option<SpendReport> {
         total_tokens: Option<u64>,
     }
     let Usage { input_tokens: input, output_tokens: output, cache_read_input_tokens: read, total_tokens } =
-        object(object::<Message<'_>>(message)?.usage?)?;
+        member(message, "usage")?;
     let rest = total_tokens.zip(input).and_then(|(total, input)| total.checked_sub(input));
     let spending = Spending::of([input, output.max(rest), read, None, None], Vec::new());
     if spending.is_nothing() { None } else { SpendReport::step(spending) }
 }
 
 fn parts<'a>(head: &Head<'a>) -> Option<Vec<Part<'a>>> {
-    let content = object::<Message<'_>>(head.message?)?.content?;
+    let content = member::<&RawValue>(head.message?, "content")?;
     if let Some(text) = string(content) {
         let sort = Cow::Borrowed("text");
         let text = Some(text.into_owned());

@@ -289,13 +289,9 @@ impl Codex {
             "deprecationNotice" => warning("deprecation"),
             "error" => self.turn_error(params, native)?,
             "thread/settings/updated" => {
-                #[derive(Deserialize)]
-                struct Settings {
-                    model: Option<String>,
-                }
-                let settings = params.thread_settings.and_then(object::<Settings>);
+                let model = params.thread_settings.and_then(|settings| member(settings, "model"));
                 if let Some(thread) = native.and_then(|native| self.state.threads.get_mut(native)) {
-                    thread.model = settings.and_then(|settings| settings.model).or(thread.model.take());
+                    thread.model = model.or(thread.model.take());
                 }
                 vec![hook(method, raw)]
             }

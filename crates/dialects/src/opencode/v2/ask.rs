@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::super::acp::elicitation::{self, ElicitationForm};
-use super::super::super::jsonrpc::{object, slice, to_raw};
+use super::super::super::jsonrpc::{member, object, slice, to_raw};
 use super::super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, held,
     subject,
@@ -105,12 +105,6 @@ struct FieldOption {
 struct Source {
     #[serde(alias = "callID")]
     id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Permission<'a> {
-    #[serde(borrow)]
-    source: Option<&'a RawValue>,
 }
 
 /// Returns a field as a property of a schema, and its companion for free text.
@@ -210,13 +204,8 @@ fn answer_of(content: serde_json::Map<String, Value>) -> Value {
 impl OpenCode2 {
     /// Handles a question that the stream reports.
     pub(super) fn asked(&mut self, native: Option<&NativeId>, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Created<'a> {
-            #[serde(borrow)]
-            form: &'a RawValue,
-        }
         let read = event.data.and_then(|data| match event.sort.as_str() {
-            "form.created" => self.read_form(native, frame, object::<Created<'_>>(data)?.form),
+            "form.created" => self.read_form(native, frame, member(data, "form")?),
             _ => self.read_permission(native, frame, data),
         });
         match read {
@@ -235,7 +224,7 @@ impl OpenCode2 {
         raw: &RawValue,
     ) -> Option<(AgentRequest, What)> {
         let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
-        let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
+        let source = member(raw, "source").and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
         // The tool call that waits for the answer has the exact action.
         let tools = native.and_then(|native| Some(&self.sessions.get(native)?.progress.tools));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::super::jsonrpc::{object, owned};
+use super::super::super::jsonrpc::{member, object, owned};
 use super::super::super::updates::{chunk, content_chunk, text_block};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
 use super::super::events::{Tokens, checksum, gap, plan, sort_of, spending, stop_reason, usage};
@@ -50,7 +50,7 @@ pub(super) struct Tool {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     /// The text; `None` if unknown. A checkpoint, which is written with every chunk, has short texts only.
-    #[serde(default, skip_serializing_if = "is_long")]
+    #[serde(skip_serializing_if = "is_long")]
     text: Option<String>,
     /// The names of its files.
     files: Vec<String>,
@@ -166,19 +166,13 @@ struct Input {
     path: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Owner {
-    #[serde(rename = "sessionID")]
-    session: String,
-}
-
 /// Returns the session of an event.
 fn session_of(event: &Frame<'_>) -> Option<String> {
     if let Some(durable) = &event.durable {
         return Some(durable.session.clone());
     }
     let data = object::<Data<'_>>(event.data?)?;
-    data.session.or_else(|| Some(object::<Owner>(data.form?)?.session))
+    data.session.or_else(|| member(data.form?, "sessionID"))
 }
 
 /// Returns whether an event shows that a session works, or asks.

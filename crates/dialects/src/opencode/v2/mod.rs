@@ -25,6 +25,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::fault::model_name;
 use super::super::held::HeldRequests;
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{
@@ -286,7 +287,7 @@ impl Dialect for OpenCode2 {
             }
             RuntimeCommand::Answer { key, decision } => self.answer(&key, decision, out),
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
-                if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
+                if let Err(error) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
                     out.refuse_call(ticket, native, &method, notify, error);
                 }
             }
@@ -670,11 +671,7 @@ impl OpenCode2 {
         params: Option<&RawValue>,
         notify: bool,
         out: &mut Outbox,
-    ) -> Option<Result<(), RuntimeError>> {
-        #[derive(Deserialize)]
-        struct Set {
-            name: String,
-        }
+    ) -> Result<(), RuntimeError> {
         let session = native.and_then(|native| Some((native.clone(), self.sessions.get(native)?)));
         match method {
             "model.list" => {
@@ -682,19 +679,17 @@ impl OpenCode2 {
                 match self.models.list(set) {
                     Ok(list) if !notify => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
                     Ok(_) => {}
-                    Err(fault) => return Some(Err(fault)),
+                    Err(fault) => return Err(fault),
                 }
             }
             "model.set" => {
-                let Some(Set { name }) = params.and_then(object) else {
-                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}")));
-                };
+                let name = model_name(params)?;
                 let Some((provider, model)) = name.split_once('/').filter(|_| self.models.has(&name)) else {
                     let what = format!("no such model: {name}; model.list lists them");
-                    return Some(Err(RuntimeError::new(INVALID_PARAMS, what)));
+                    return Err(RuntimeError::new(INVALID_PARAMS, what));
                 };
                 let Some((native, _)) = session else {
-                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session")));
+                    return Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session"));
                 };
                 let body = serde_json::json!({ "model": { "id": model, "providerID": provider } });
                 let path = path(&native, "/model");
@@ -703,13 +698,13 @@ impl OpenCode2 {
             }
             "session.list" if !notify => self.get(Pending::List(ticket), listing(params), out),
             _ => {
-                return Some(Err(RuntimeError::new(
+                return Err(RuntimeError::new(
                     METHOD_NOT_FOUND,
                     format!("{method}: the gateway does not pass this method on to OpenCode"),
-                )));
+                ));
             }
         }
-        None
+        Ok(())
     }
 }
 
