@@ -330,7 +330,7 @@ fn unsuitable_files_are_refused_and_untouched() {
             std::fs::write(&outside, "{}").unwrap();
             symlink(outside, file).unwrap();
         }),
-        ("leads to something that is not there", |_, file| symlink("nowhere.json", file).unwrap()),
+        ("is a symbolic link whose target does not exist", |_, file| symlink("nowhere.json", file).unwrap()),
         ("is read-only; allow yourself", |_, file| {
             std::fs::write(file, "{}").unwrap();
             std::fs::set_permissions(file, PermissionsExt::from_mode(0o444)).unwrap();
@@ -452,7 +452,7 @@ fn two_files_are_changed_both_or_not_at_all() {
     link(&linker, "copilot").unwrap();
     std::fs::write(&file, "{\"experimental\": false}").unwrap();
     let state = linker.state(agent("copilot")).unwrap();
-    assert_eq!(state, LinkState::Damaged(format!("{} lacks what linking wrote", file.display())));
+    assert_eq!(state, LinkState::Damaged(format!("{} lacks the linked entries", file.display())));
     link(&linker, "copilot").unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"experimental\": true}");
     unlink(&linker, "copilot").unwrap();
