@@ -596,7 +596,7 @@ fn types_in(terminals: PathBuf) -> TypeInTerminal {
     Box::new(move |terminal, wanted| {
         let wanted = serde_json::from_slice(wanted).map_err(|why| why.to_string())?;
         let outcome = plexus_terminal::attachment::type_if(&terminals, terminal, wanted).map_err(|why| match why {
-            TerminalError::NotFound(_) => "its shared terminal is gone, or was started by an older plexus".to_owned(),
+            TerminalError::NotFound(_) => "its shared terminal has ended, or was started by an older plexus".to_owned(),
             why => why.to_string(),
         })?;
         serde_json::to_vec(&outcome).map_err(|why| why.to_string())
@@ -607,7 +607,7 @@ fn types_in(terminals: PathBuf) -> TypeInTerminal {
 /// terminals.
 fn bind_links(directory: &Directory, home: &Path) -> Option<UnixListener> {
     let socket = link::bind(home).inspect_err(|error| {
-        tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not shown");
+        tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not visible");
     });
     let earlier = directory.sessions();
     for agent in TERMINAL_DIALECTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect))

@@ -35,7 +35,7 @@ pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     }
     if grant.scopes.contains(&Scope::Type) && grant.approve_up_to.is_some_and(|up_to| up_to < Risk::Danger) {
         return Err(AuthError::Invalid(
-            "whoever types in a terminal can run anything: with the scope `type`, `approve_up_to` must be `danger`, or \
+            "a device that types in a terminal can run anything: with the scope `type`, `approve_up_to` must be `danger`, or \
              left out"
                 .into(),
         ));

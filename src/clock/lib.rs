@@ -144,7 +144,7 @@ impl WallClock {
         {
             tracing::warn!(
                 hours = step_ms / STEP_MS,
-                "the clock of this machine made a step: no events are removed for their age, and the day of ceilings goes on, until the \
+                "the clock of this machine made a step: no events are removed for their age, and the day of ceilings continues, until the \
                  clock has been consistent for a day, or `plexus doctor --confirm-clock`"
             );
         }

@@ -248,7 +248,7 @@ impl Metrics {
                 &waits,
             ),
             requests: make.counters("plexus_requests_total", "Closed requests by state", &["state"]),
-            double_answers: make.counter("plexus_double_answers_total", "Answers that came after another client's"),
+            double_answers: make.counter("plexus_double_answers_total", "Answers that arrived after another client's"),
             stray_answers: make.counter(
                 "plexus_stray_answers_total",
                 "Responses of clients to unknown requests, and responses that were not accepted",

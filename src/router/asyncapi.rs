@@ -37,7 +37,7 @@ fn notes() -> Vec<Note> {
         note::<EventEnvelope>("An event", envelope()),
         note::<RunStatusParams>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
         note::<RunContextParams>("Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
-        note::<Resolution<'_>>("A request was closed; sent to all clients, also to those whose answer came too late",
+        note::<Resolution<'_>>("A request was closed; sent to all clients, also to those whose answer arrived too late",
             json!({ "session_id": SESSION, "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true, "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT })),
         note::<PresenceChanged>("Who is looking at a session that you follow, including you",
             json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
@@ -128,7 +128,7 @@ pub fn description(version: &str) -> Value {
         let given = json!({ "id": id, "result": method.response.reference() });
         messages.insert(
             reply.clone(),
-            message("What came of it", given, &["id", "result"], json!({ "id": 1, "result": method.result })),
+            message("The outcome", given, &["id", "result"], json!({ "id": 1, "result": method.result })),
         );
         operations.insert(
             name.into(),
@@ -149,7 +149,7 @@ pub fn description(version: &str) -> Value {
     messages.insert("runtime.call".into(), message(about, other, &["method"], example));
     let result = json!({ "id": id, "result": {} });
     let example = json!({ "id": 1, "result": {} });
-    messages.insert("runtime.call.result".into(), message("What the runtime said", result, &["id", "result"], example));
+    messages.insert("runtime.call.result".into(), message("The runtime's message", result, &["id", "result"], example));
     operations.insert(
         "runtime.call".into(),
         json!({

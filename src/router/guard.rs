@@ -477,7 +477,7 @@ pub fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
     let problem = Problem::new(
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_failures",
-        "too many wrong tokens or codes came from this address; a valid token is still accepted",
+        "this address sent too many wrong tokens or codes; a valid token is still accepted",
     );
     Some(problem.retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1)))
 }

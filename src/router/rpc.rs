@@ -215,11 +215,7 @@ impl SocketProtocol for Rpc {
                 None => {
                     if let Err(failure) = outcome {
                         // A notification gets no response.
-                        tracing::debug!(
-                            code = failure.code,
-                            message = failure.message,
-                            "a notification came to nothing"
-                        );
+                        tracing::debug!(code = failure.code, message = failure.message, "a notification had no effect");
                     }
                     Vec::new()
                 }

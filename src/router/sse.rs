@@ -104,7 +104,7 @@ pub fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Bo
 /// Returns the connection of a request for a stream.
 fn handle(parts: &Parts) -> Result<&ConnHandle, Problem> {
     let Some(handle) = parts.extensions.get::<ConnHandle>() else {
-        tracing::error!("an event stream was asked for over a connection that is not ours");
+        tracing::error!("an event stream was requested over a connection of another listener");
         return Err(Problem::internal());
     };
     if parts.version != Version::HTTP_11 {

@@ -37,7 +37,7 @@ pub fn routes() -> Vec<Route<Core>> {
             .response::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(POST, "/v1/sessions/{id}/surfaces/{surface}/action", WATCH, JSON, "Press something on a surface: it answers the surface's question, or the agent gets it as a prompt", act)
             .request::<SurfaceAction>().response::<Acted>(200),
-        route(POST, "/v1/sessions/{id}/asks", DRAWS, SURFACE_BODY, "Ask by a surface: a request that people answer on it, or like any other", ask)
+        route(POST, "/v1/sessions/{id}/asks", DRAWS, SURFACE_BODY, "Ask by a surface: a request that users answer on it, or like any other", ask)
             .request::<NewAsk>().response::<AskView>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(GET, "/v1/sessions/{id}/asks/{ask}", DRAWS, NOTHING, "What became of a question by a surface", ask_outcome)
             .response::<AskView>(200).with(&[&docs::ASK_WAIT]),
@@ -96,7 +96,7 @@ impl NewSurface {
                 Ok(SurfaceCall::Show(Show { surface, title, catalog, components, data, pin }))
             }
             (None, Some(html)) if catalog.is_none() && data.is_none() => {
-                let text = text.ok_or("a page needs `text`: what is shown where no page can be")?;
+                let text = text.ok_or("a page needs `text`: the text that is displayed where no page can be")?;
                 Ok(SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin }))
             }
             _ => Err("give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)"),

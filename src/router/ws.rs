@@ -104,7 +104,7 @@ fn upgrade_linked<T: SocketProtocol + 'static>(
                         run(state, caller, io, read_ahead, protocol).await;
                         drop(slot);
                     }
-                    None => tracing::error!("a WebSocket came over a connection that is not ours"),
+                    None => tracing::error!("a WebSocket was requested over a connection of another listener"),
                 }
             };
             tokio::spawn(serve.in_current_span());

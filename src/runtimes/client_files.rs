@@ -252,7 +252,7 @@ fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
         return Err(refused(path, "the path must be absolute"));
     }
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(refused(path, "the path must not hold `..`"));
+        return Err(refused(path, "the path must not contain `..`"));
     }
     // Agents request their folder from the system, which names it without links.
     let way = path.strip_prefix(folder).map(Path::to_owned).or_else(|no| match folder.canonicalize() {

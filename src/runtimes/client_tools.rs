@@ -72,7 +72,7 @@ impl ClientTools {
     pub(super) fn start(&mut self, call: ClientToolCall) {
         let ClientToolCall { id, folder, work } = call;
         if self.under_way.len() >= CALLS_MAX {
-            let why = format!("{CALLS_MAX} chores are under way already");
+            let why = format!("{CALLS_MAX} calls are in progress already");
             return self.done.push_back((id, Err(ClientToolError::Refused(why))));
         }
         let place = FilePlace { folder: PathBuf::from(folder), private: self.private.clone() };

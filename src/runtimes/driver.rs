@@ -127,7 +127,7 @@ impl CloseReason {
             Self::Leaving => {
                 "the gateway stopped; the endpoint continues, and so does this session when the gateway is back".into()
             }
-            Self::Released => "it ended; this session goes on when it is open there again".into(),
+            Self::Released => "it ended; this session continues when it is open there again".into(),
             Self::Failed(why) => why,
         }
     }

@@ -16,7 +16,7 @@ const OFFERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Returns the text of the problem that some conversations were left out.
 pub(super) fn too_many() -> String {
-    "it has more conversations than can be offered: the others are not shown".into()
+    "it has more conversations than can be offered: the others are left out".into()
 }
 
 /// The sessions that wait to be opened, in the order in which they were found.

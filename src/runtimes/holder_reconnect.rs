@@ -73,7 +73,7 @@ impl Drop for Rejoin {
 pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings) {
     let Some(Processes { runtime, holder }) = processes else { return };
     if !runtime.end(settings.linger, settings.stop_kill).await {
-        tracing::error!(pid = runtime.pid(), "a runtime whose holder is gone was killed but is still running");
+        tracing::error!(pid = runtime.pid(), "a runtime whose holder has ended was killed but is still running");
     }
     if let Some(holder) = holder {
         holder.end(settings.linger, settings.stop_kill).await;
@@ -95,7 +95,7 @@ pub(super) async fn done(rejoin: &mut Option<Rejoin>) -> Rejoined {
     match rejoin {
         Some(rejoin) => match (&mut rejoin.task).await {
             Ok(rejoined) => rejoined,
-            Err(error) => Rejoined::Gone(format!("its holder cannot be looked for: {error}")),
+            Err(error) => Rejoined::Gone(format!("its holder cannot be found: {error}")),
         },
         None => std::future::pending().await,
     }

@@ -194,7 +194,7 @@ impl RecordWriter {
     fn write(&mut self, entry: RecordingEntry) -> std::io::Result<bool> {
         let entry = if entry.line.len() > RECORDED_LINE_MAX {
             let (dir, len) = (entry.dir.as_str(), entry.line.len());
-            note(format!("a line ({dir}) is left out: its {len} bytes are over the limit of {RECORDED_LINE_MAX}"))
+            note(format!("a line ({dir}) is left out: its {len} bytes exceed the limit of {RECORDED_LINE_MAX}"))
         } else {
             self.masks.mask(entry)
         };

@@ -343,7 +343,7 @@ impl SessionRoutes {
         }
         let dropped = std::mem::take(&mut self.early_dropped);
         if dropped > 0 {
-            let what = format!("{dropped} messages came before any session was open and were dropped, oldest first");
+            let what = format!("{dropped} messages arrived before any session was open and were dropped, oldest first");
             self.event(None, EventDraft::raw(Bytes::from(what), "too many early messages"));
         }
         self.early_bytes = 0;

@@ -266,7 +266,7 @@ fn zoned(at: Timestamp) -> Option<jiff::ZonedDateTime> {
 /// The reason why the file of ceilings cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{path} cannot be read, and it says what agents may spend: {why}; mend it, or delete it for the ceilings of the configuration"
+    "{path} cannot be read, and it limits what agents may spend: {why}; fix it, or delete it for the ceilings of the configuration"
 )]
 pub struct CeilingFileError {
     path: PathBuf,

@@ -199,7 +199,7 @@ impl Changes {
             Ok(())
         });
         if let Err(error) = forgotten.await {
-            tracing::warn!(%error, %session, "the states of a folder that were kept for a deleted session could not be removed");
+            tracing::warn!(%error, %session, "the stored states of the folder of a deleted session could not be removed");
         }
     }
 
@@ -212,7 +212,7 @@ impl Changes {
         });
         tokio::spawn(async move {
             if let Err(error) = work.await {
-                tracing::warn!(%error, "the states that are kept of a folder could not be packed");
+                tracing::warn!(%error, "the stored states of a folder could not be packed");
             }
         });
     }

@@ -43,7 +43,7 @@ pub enum SessionError {
     StaleDigest,
     /// The displayed request is incomplete, and the client did not send the digest of the complete request.
     #[error(
-        "this request was shown in part: fetch it by its id, then allow it with the digest of the complete request"
+        "this request was displayed in part: fetch it by its id, then allow it with the digest of the complete request"
     )]
     DigestRequired,
     /// The runtime accepts no answers from the gateway.
@@ -69,7 +69,7 @@ pub enum SessionError {
         message: String,
     },
     /// The runtime of the session has ended.
-    #[error("the runtime of this session is gone: {0}")]
+    #[error("the runtime of this session has ended: {0}")]
     RuntimeGone(String),
     /// The runtime can have only one session, which is open. Contains the message.
     #[error("{0}")]
@@ -238,7 +238,7 @@ fn closed(state: RequestState) -> &'static str {
     match state {
         RequestState::Expired => "its deadline passed",
         RequestState::Withdrawn => "it was withdrawn",
-        RequestState::Orphaned => "the runtime that asked is gone",
+        RequestState::Orphaned => "the runtime that asked has ended",
         RequestState::Answered => "it was answered",
         RequestState::Open => "it is open",
     }

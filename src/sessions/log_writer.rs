@@ -103,7 +103,7 @@ impl CommitQueue {
 }
 
 fn gone() -> Arc<StoreError> {
-    Arc::new(StoreError::Io("the log's writer is gone".into()))
+    Arc::new(StoreError::Io("the log's writer has ended".into()))
 }
 
 /// Runs the writer's thread until the last [`CommitQueue`] is dropped. Bytes that are still to be removed then are removed after the next
@@ -314,7 +314,7 @@ impl LogWriter {
         }
         metrics().store_failures.inc();
         let events: usize = entries.iter().map(|(batch, _)| batch.events.len()).sum();
-        tracing::warn!(%error, events, "nothing of a group was kept");
+        tracing::warn!(%error, events, "nothing of a group was stored");
         let error = Arc::new(error);
         for (_, piece) in entries {
             let _ = piece.done.send(Err(Arc::clone(&error)));

@@ -274,7 +274,7 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 Some(Offer { kind: Choice::AllowAlways, .. })
                     if up_to.is_some_and(|up_to| (request.risk..Risk::Danger).contains(&up_to)) =>
                 {
-                    let why = vec!["it also allows later actions, whatever their risk".to_owned()];
+                    let why = vec!["it also allows later actions, regardless of their risk".to_owned()];
                     let up_to = up_to.unwrap_or(Risk::Low);
                     Err(TooRisky::new(Refused::AllowingAlways, Risk::Danger, up_to, why).into())
                 }

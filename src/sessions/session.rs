@@ -536,7 +536,7 @@ impl Task {
                 self.state.runtime_exited(&exit, &mut decision_env!(self.rules), &mut plan);
                 if let Err(error) = self.persister.keep(&plan, &self.state).await {
                     // The session ends anyway: its agent must not continue unseen.
-                    tracing::warn!(%error, "the end of a session is not kept");
+                    tracing::warn!(%error, "the end of a session is not stored");
                 }
                 // The session's events are about to be deleted, so they are not indexed.
                 plan.ended.clear();

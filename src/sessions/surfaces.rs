@@ -416,7 +416,7 @@ fn as_prompt(action: &Action, title: Option<&str>) -> String {
     let action = &action.without_secrets();
     let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
     let mut text = format!(
-        "On your surface {}{title}, the person used component {}: event {}.",
+        "On your surface {}{title}, the user used component {}: event {}.",
         action.surface, action.component, action.name
     );
     for (what, value) in [

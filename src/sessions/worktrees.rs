@@ -71,7 +71,7 @@ impl MadeWorktree {
         self.kept = true;
         let path = self.made.entry.path.clone();
         if let Err(error) = self.worktrees.blocking(move |all| all.keep(&path)).await {
-            tracing::warn!(%error, "a worktree could not be noted as kept");
+            tracing::warn!(%error, "a worktree could not be recorded as kept");
         }
     }
 }
@@ -86,7 +86,7 @@ impl Drop for MadeWorktree {
             // Spawned, so that it continues if the client has disconnected.
             tokio.spawn(async move {
                 if let Err(error) = worktrees.blocking(move |all| all.discard(&path)).await {
-                    tracing::warn!(%error, "a worktree that was made in vain is left until the next start");
+                    tracing::warn!(%error, "an unused new worktree is left until the next start");
                 }
             });
         }
@@ -114,10 +114,10 @@ impl Worktrees {
         match self.blocking(move |all| Ok(all.recover(&in_use)?)).await {
             Ok(left) => {
                 for entry in left {
-                    tracing::warn!(path = ?entry.path, "a worktree that was made in vain cannot be removed; `plexus worktrees` lists it");
+                    tracing::warn!(path = ?entry.path, "an unused new worktree cannot be removed; `plexus worktrees` lists it");
                 }
             }
-            Err(error) => tracing::warn!(%error, "the worktrees that were made in vain cannot be removed"),
+            Err(error) => tracing::warn!(%error, "the unused new worktrees cannot be removed"),
         }
     }
 

@@ -190,7 +190,7 @@ async fn surface_press_becomes_a_prompt_once_and_what_is_not_declared_does_not()
     assert_eq!(statuses, [200, 409], "the first press wins: {both:?}");
     let page = front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.json();
     let said = page["events"].to_string();
-    assert!(said.contains("On your surface deploy (Deploy), the person used component go: event submit."), "{said}");
+    assert!(said.contains("On your surface deploy (Deploy), the user used component go: event submit."), "{said}");
     assert!(said.contains(r#"context: {\"who\":\"Ada\"}"#), "the gateway resolves what is bound: {said}");
     let now = surfaces(&front, &session).await;
     assert_eq!(now[0]["rev"], 2);

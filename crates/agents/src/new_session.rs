@@ -128,7 +128,7 @@ async fn open_once(
     let made = match worktree {
         None => None,
         Some(_) if native_id.is_some() => {
-            return Err(Problem::invalid("a conversation that goes on stays in its folder: leave out `worktree`"));
+            return Err(Problem::invalid("a resumed conversation stays in its folder: leave out `worktree`"));
         }
         Some(wanted) => {
             gateway::<Admin>(call)?;
@@ -221,7 +221,7 @@ async fn removed(directory: Directory, permit: Permit<Admin>, id: RuntimeId) {
         return;
     }
     if let Err(error) = directory.stop_runtime(&permit, &id).await {
-        tracing::debug!(%error, runtime_id = %id, "a runtime that was started in vain is gone already");
+        tracing::debug!(%error, runtime_id = %id, "a runtime without a session was removed already");
     }
 }
 

@@ -264,7 +264,7 @@ impl HolderClient {
         })?;
         let peer = stream.peer_cred().map_err(|why| lost(&why))?;
         if peer.uid() != rustix::process::geteuid().as_raw() {
-            return Err(unusable(&"it belongs to somebody else"));
+            return Err(unusable(&"it belongs to another user"));
         }
         let (mut read, write) = stream.into_split();
         let connection = Arc::new(HolderConnection::new(write));
@@ -347,7 +347,7 @@ impl HolderClient {
                             biased;
                             read = read.read_buf(room) => match read {
                                 Ok(1..) => None,
-                                Ok(0) => Some(HolderNews::Gone("its holder hung up".into())),
+                                Ok(0) => Some(HolderNews::Gone("its holder closed the connection".into())),
                                 Err(why) => Some(HolderNews::Gone(format!("its holder is gone: {why}"))),
                             },
                             () = connection.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
@@ -416,7 +416,7 @@ impl HolderClient {
                 Some(HolderNews::StdinBroken)
             }
             FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
-            FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder hung up: {why}"))),
+            FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder closed the connection: {why}"))),
             FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder was started again".into())),
         }
     }
@@ -661,7 +661,7 @@ fn check_version(welcome: Welcome) -> Result<Welcome, String> {
     match welcome.version {
         OLDEST..=VERSION => Ok(welcome),
         other => Err(format!(
-            "it speaks version {other}, and this gateway {OLDEST} to {VERSION}: use the plexus that started it"
+            "it supports version {other}, and this gateway {OLDEST} to {VERSION}: use the plexus that started it"
         )),
     }
 }

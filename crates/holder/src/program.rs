@@ -109,7 +109,7 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     };
     if let Err(why) = detach_stdio(&null) {
         // Not fatal. Stderr is now also CMD's: the gateway reads the line and a late end of file.
-        print_error(&format!("cannot let go of stdio: {why}"));
+        print_error(&format!("cannot detach from stdio: {why}"));
     }
     let mut holder = Holder { wake, term, tree: ProcessTree { main, outcome: None } };
     let grace = holder.watch(&watch);

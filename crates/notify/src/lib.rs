@@ -301,7 +301,7 @@ impl Notifier {
         let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
         for name in self.with(|_, subscription| strange(subscription)) {
-            tracing::info!(name, "a subscription was made for another key: its page subscribes anew");
+            tracing::info!(name, "a subscription was made for another key: its page subscribes again");
             self.change(&name, TargetRow::mark_lapsed).await?;
         }
         let mut seen = BTreeSet::new();

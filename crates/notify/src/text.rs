@@ -184,7 +184,7 @@ impl NotificationText {
             title: format!("{runtime_id} makes no progress"),
             session_id,
             runtime_id,
-            body: "The run goes on, but nothing has happened in it since. It may be stuck.".into(),
+            body: "The run continues, but had no event since. It may be stuck.".into(),
             notes: quoted(session_title).into_iter().collect(),
             request: None,
         }

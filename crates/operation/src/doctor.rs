@@ -101,7 +101,7 @@ fn clock(doubt: Option<ClockDoubt>) -> Check {
         name,
         state: Verdict::Warn,
         detail: format!(
-            "it went {hours} hours {way} at {noticed_at}: no events are removed for their age, and the day of ceilings goes on, until it has \
+            "it went {hours} hours {way} at {noticed_at}: no events are removed for their age, and the day of ceilings continues, until it has \
              been consistent for a day"
         ),
         fix: Some("set the clock of this machine; if it is right, run `plexus doctor --confirm-clock`".into()),

@@ -132,7 +132,7 @@ impl Drop for Busy {
 
 /// The error of a stream that is reset because a new connection needed its place among the unauthenticated ones.
 #[derive(Debug, thiserror::Error)]
-#[error("a request without a proof made room for another")]
+#[error("an unauthenticated request was replaced by another")]
 struct MadeRoom;
 
 /// Handles one request and its response.

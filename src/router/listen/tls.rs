@@ -48,7 +48,7 @@ const HANDSHAKE: u8 = 0x16;
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// The response to plain HTTP; it is always the same, so it is a constant.
 const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"needs_tls\",\
-    \"detail\":\"this port speaks TLS: use https:// (wss:// for WebSockets)\"}";
+    \"detail\":\"this port uses TLS: use https:// (wss:// for WebSockets)\"}";
 
 /// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]

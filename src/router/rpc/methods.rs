@@ -136,7 +136,7 @@ fn make() -> Vec<Method> {
             json!({ "session_id": SESSION, "surface": "hello", "update": { "pinned": true } }), json!({ "surface": "hello", "rev": 2 })),
         sized::<SurfaceClose, Drawn>("ui.surface.close", Rpc::close_surface, "Takes a surface down",
             json!({ "session_id": SESSION, "surface": "hello" }), json!({ "surface": "hello", "rev": 3 })),
-        sized::<SurfaceAsk, AskView>("ui.surface.ask", Rpc::ask_by_surface, "Asks by a surface: a request that people answer on it, or \
+        sized::<SurfaceAsk, AskView>("ui.surface.ask", Rpc::ask_by_surface, "Asks by a surface: a request that users answer on it, or \
             like any other",
             json!({ "session_id": SESSION, "ask": { "surface": "deploy", "submit": ["go"], "question": "Deploy now?" } }),
             json!({ "ask_id": REQUEST, "state": "open" })),
@@ -147,7 +147,7 @@ fn make() -> Vec<Method> {
             prompt; the first press of what a screen shows wins",
             json!({ "session_id": SESSION, "surface": "deploy", "rev": 3, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } }),
             json!({ "accepted": true, "rev": 4, "run_id": RUN })),
-        method::<Focus, Looking>("presence.update", Rpc::focus, "Reports what your screen shows and whether somebody \
+        method::<Focus, Looking>("presence.update", Rpc::focus, "Reports which session your screen displays and whether a user \
             is looking at it, until the connection ends. Only a focused screen suppresses notifications",
             json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
         passed("model.list", "Calls the method of the session's runtime", session_only(), json!({ "models": [] })),

@@ -81,7 +81,7 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
             let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
             for other in others {
-                other.sender.put(gone("its agent is gone: another process has its id")).await;
+                other.sender.put(gone("its agent has ended: another process has its id")).await;
             }
             sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
             end.info.send_modify(|info| {

@@ -144,7 +144,7 @@ impl Directory {
             Ok(()) => self.session(id).ok_or_else(|| SessionError::NoSession(id.clone())),
             Err(error) => {
                 if !was_there && let Err(error) = self.delete(id).await {
-                    tracing::debug!(%error, session_id = %id, "a session that was opened in vain is gone already");
+                    tracing::debug!(%error, session_id = %id, "a session that could not be set up was removed already");
                 }
                 Err(error)
             }

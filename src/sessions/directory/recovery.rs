@@ -107,7 +107,7 @@ impl Directory {
         let (here, gone): (Vec<_>, Vec<_>) =
             survivors.into_iter().partition(|survivor| belongs(keep, &survivor.start) != Some(false));
         for survivor in gone {
-            self.end_session(survivor.state, "the agent that it belongs to is gone").await;
+            self.end_session(survivor.state, "the agent that it belongs to has ended").await;
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.registry.runtimes.get(&id) {

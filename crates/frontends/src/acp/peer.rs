@@ -148,17 +148,12 @@ impl Peer {
         match later {
             Ok(later) => Some(Box::pin(async move {
                 if let Err(failure) = later.await {
-                    tracing::debug!(code = failure.code, message = failure.message, "a notification came to nothing");
+                    tracing::debug!(code = failure.code, message = failure.message, "a notification had no effect");
                 }
                 Vec::new()
             })),
             Err(failure) => {
-                tracing::debug!(
-                    code = failure.code,
-                    message = failure.message,
-                    method,
-                    "a notification came to nothing"
-                );
+                tracing::debug!(code = failure.code, message = failure.message, method, "a notification had no effect");
                 None
             }
         }

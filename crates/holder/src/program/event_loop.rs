@@ -187,7 +187,7 @@ pub fn run(orders: HolderOrders) -> ! {
     let _ = rustix::process::chdir("/");
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
     if let Err(why) = detach_stdio(&null) {
-        errors.push_str(&format!("plexus hold: cannot let go of stdio: {why}\n"));
+        errors.push_str(&format!("plexus hold: cannot detach from stdio: {why}\n"));
     }
     holder.tail.add(errors.as_bytes());
     holder.serve();

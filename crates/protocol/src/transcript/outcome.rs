@@ -125,7 +125,7 @@ impl Outcome {
             Decided::Expired => "expired: nobody answered in time".into(),
             Decided::Withdrawn if self.by.is_empty() => "withdrawn".into(),
             Decided::Withdrawn => format!("withdrawn by {by}"),
-            Decided::Orphaned => "it can no longer be answered: the runtime that asked is gone".into(),
+            Decided::Orphaned => "it can no longer be answered: the runtime that asked has ended".into(),
             Decided::Closed => "closed".into(),
         }
     }

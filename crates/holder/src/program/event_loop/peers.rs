@@ -188,7 +188,7 @@ impl HolderLoop {
                     return Err("state knows of output that never came");
                 }
                 if !self.deposits.add(offset, &entry) {
-                    return Err("more state was deposited than it keeps, or nothing that it could be added to");
+                    return Err("more state was sent than it stores, or there is nothing to add it to");
                 }
                 self.put_input(bytes);
             }
@@ -247,7 +247,7 @@ impl HolderLoop {
         }
         match self.deposits.put(offset, state, self.spool.acked()) {
             true => Ok(()),
-            false => Err("more state was deposited than it keeps, and nothing acknowledged"),
+            false => Err("more state was sent than it stores, and nothing was acknowledged"),
         }
     }
 
