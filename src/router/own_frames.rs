@@ -9,7 +9,7 @@ use plexus_ledger::{Account, Charge, Charged};
 const KEPT: usize = 1 << 10;
 
 pub(super) struct OwnFrames {
-    /// Whole frames, except for the bytes that are sent already.
+    /// The whole frames, without the bytes that are sent already.
     frames: Vec<u8>,
     sent: usize,
     charge: Charge,

@@ -276,11 +276,11 @@ pub struct RequestRow {
 /// Filters and pages a listing of requests, newest first.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestQuery<'a> {
-    /// Only requests in this state.
+    /// The state of the requests; any if absent.
     pub state: Option<RequestState>,
-    /// Only requests of this session.
+    /// The session of the requests; any if absent.
     pub session: Option<&'a SessionId>,
-    /// Only requests before this number: [`RequestPage::next`] of the previous page.
+    /// The number before which requests are returned: [`RequestPage::next`] of the previous page; all if absent.
     pub before: Option<u64>,
     /// Maximum number of rows.
     pub limit: usize,

@@ -55,7 +55,7 @@ const SCRATCH_KEPT: usize = 1 << 20;
 /// Number of words of context in a [`SearchHit::snippet`].
 const SNIPPET_WORDS: u32 = 24;
 
-/// No limit.
+/// A limit that allows everything.
 const UNLIMITED: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
 
 /// The moment at which a commit counts as done.

@@ -41,7 +41,7 @@ const RESOLVE_WAIT: Duration = Duration::from_secs(1);
 pub(super) enum Reopening {
     /// The sessions with pending work, and those that were left open in an endpoint.
     Left,
-    /// Only the sessions with pending work; others when the runtime reports them.
+    /// The sessions with pending work; others when the runtime reports them.
     Pending,
 }
 
