@@ -230,7 +230,7 @@ async fn client_tools_refuse_too_many_calls_at_once() {
     }
     for _ in 0..44 {
         let (_, done) = room.next().await;
-        assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 chores")));
+        assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 calls")));
     }
     assert!(room.tools.next().now_or_never().is_none());
 }

@@ -517,7 +517,7 @@ mod tests {
         open(&mut routes, &a, 1);
         opened(&mut routes, 1, "A");
         let heard = heard(&mut routes, &a);
-        assert!(heard[1].starts_with("raw 5 messages came before"), "{}", heard[1]);
+        assert!(heard[1].starts_with("raw 5 messages arrived before"), "{}", heard[1]);
         assert_eq!(heard.len(), EARLY_MAX + 2);
     }
 

@@ -411,7 +411,7 @@ fn holder_hangs_up_on_invalid_frames_and_keeps_the_runtime() {
         (ToHolder::Ack { offset: 5 }.to_bytes().to_vec(), "output was acknowledged that never came"),
         (state(5).to_vec(), "state knows of output that never came"),
         (ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes().to_vec(), "it was greeted twice"),
-        ([ToHolder::State { offset: 0, state: big }.to_bytes(), state(0)].concat(), "more state was deposited"),
+        ([ToHolder::State { offset: 0, state: big }.to_bytes(), state(0)].concat(), "more state was sent"),
     ];
     for (bytes, why) in table {
         let (mut client, _) = rig.join();
