@@ -23,6 +23,7 @@ use plexus_protocol::api::sessions::{
     AcceptedPrompt, CancelRun, EditSession, Hits, NewPrompt, NewSession, RequestsPage, RestartRun, ResumablePage,
     RunReference, SessionsPage,
 };
+use plexus_protocol::api::snapshot::Snapshot;
 use plexus_protocol::api::surfaces::{Acted, SurfaceAction, Surfaces};
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView, UsageBy, UsageSums};
 use plexus_protocol::api::worktrees::{ListedWorktrees, RemoveWorktree};
@@ -182,6 +183,9 @@ routes! {
     open_session(; NewSession) -> SessionInfo = POST "/v1/sessions";
     /// Returns one session.
     session(session: &SessionId) -> SessionInfo = GET "/v1/sessions/{session}";
+    /// The state of a session for a client that joins; `max_bytes` limits its messages and tool calls.
+    snapshot(session: &SessionId, max_bytes: Option<usize>) -> Snapshot
+        = GET "/v1/sessions/{session}/snapshot" { "max_bytes" = max_bytes };
     /// Renames or archives a session.
     edit_session(session: &SessionId; EditSession) -> SessionInfo = PATCH "/v1/sessions/{session}";
     /// Ends a session and deletes all its data.
@@ -287,6 +291,18 @@ pub fn merged_events(session: Option<&SessionId>, after: &str, limit: usize) -> 
     call.query("after", Some(after))
 }
 
+/// Returns a page of the events of a session before a cursor, or before `now`, merged as in [`merged_events`]. The page has at most `limit`
+/// events and about `max_bytes` bytes; the members of a tool call are shortened to about `max_output` bytes each.
+pub fn merged_events_before(
+    session: &SessionId,
+    before: &str,
+    (limit, max_bytes, max_output): (usize, usize, usize),
+) -> ApiCall<Page> {
+    let call = ApiCall::new("GET", format!("/v1/sessions/{session}/events"));
+    let call = call.query("merge", Some(true)).query("limit", Some(limit)).query("max_bytes", Some(max_bytes));
+    call.query("max_output", Some(max_output)).query("before", Some(before))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,6 +321,10 @@ mod tests {
         let sums = usage(UsageBy::Day, None, None, 0, None).in_session(Some(&session)).in_runtime(None);
         assert_eq!(path(sums.request), "/v1/usage?by=day&utc_offset=0&session_id=s_1");
         assert_eq!(path(merged_events(None, "", 9).request), "/v1/events?merge=true&limit=9&after=");
+        assert_eq!(
+            path(merged_events_before(&session, "e:7+1", (9, 100, 10)).request),
+            "/v1/sessions/s_1/events?merge=true&limit=9&max_bytes=100&max_output=10&before=e%3A7%2B1"
+        );
         assert_eq!(
             path(pairing("p1", Some(20), Some(PairingState::Joined)).request),
             "/v1/pairings/p1?wait=20&known=joined"

@@ -357,8 +357,8 @@ impl Client {
         let params = AnswerOnce { request_id: request, idempotency_key: key, answer };
         match self.call_idempotent("ui.request.answer", &params).await {
             // The receipt's members are beside the error code.
-            Err(Error::Rpc { code: -32010 | -32012, data, .. }) if data.get("resolved_by").is_some() => {
-                Ok(serde_json::from_value(data)?)
+            Err(Error::Rpc { code: code @ (-32010 | -32012), message, data }) => {
+                Receipt::deserialize(&data).map_err(|_| Error::Rpc { code, message, data })
             }
             other => other,
         }

@@ -213,7 +213,7 @@ impl App {
             Msg::Done(tag, reply) => self.on_reply(tag, &reply, &mut effects),
             Msg::Set(tag, outcome) => self.on_set(tag, outcome, &mut effects),
             Msg::Opened(subscription, opening) if subscription == self.pages.session.following() => {
-                self.with(&mut effects, |pages, cx| pages.session.on_opened(opening, cx));
+                self.with(&mut effects, |pages, cx| pages.session.on_opened(opening.as_deref(), cx));
             }
             Msg::Page(subscription, page) if subscription == self.pages.session.following() => {
                 self.pages.session.on_page(page, &mut self.shared)

@@ -15,8 +15,7 @@ mod short;
 mod surfaces;
 
 use blocks::{Above, Block, BlockBody, ToolPart};
-use drawing::{parts, some};
-pub(crate) use history::{ConversationEvent, PageOf};
+use drawing::parts;
 use history::{History, OlderPage};
 use reads::{ReadStretch, ReadStretches, only_looked};
 use short::CallParts;
@@ -27,13 +26,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plexus_protocol::answers::Answerer;
-use plexus_protocol::api::history::EventEnvelope;
-use plexus_protocol::api::snapshot::{SnapshotMessage, SnapshotTool};
-use plexus_protocol::api::stream::StreamSnapshots;
+use plexus_protocol::api::history::{EventEnvelope, Page};
+use plexus_protocol::api::snapshot::{Snapshot, SnapshotMessage, SnapshotTool};
+use plexus_protocol::api::stream::{StreamSnapshots, Viewer};
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
 };
-use plexus_protocol::{Kind, Position, Receipt, Request};
+use plexus_protocol::{Cursor, ErrorBody, Kind, Position, Receipt, Request, RunBody, RunStatus, RuntimeStatusBody};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde::Deserialize as _;
@@ -44,10 +43,10 @@ use super::diff::diff;
 use super::image;
 use super::markdown::{markdown, plain};
 use super::sanitize;
-use super::settings::Settings;
+use super::settings::{self, Settings};
 use super::surface::{self, SessionSurfaces};
 use super::theme::Theme;
-use super::view_model::{FIELD, RequestResult, RequestView, field, position, span};
+use super::view_model::{FIELD, RequestResult, RequestView, line, optional_line, span};
 
 /// Maximum number of blocks; beyond it the oldest are dropped.
 const BLOCKS_MAX: usize = 3000;
@@ -76,6 +75,8 @@ const SURFACE_UNFOLDED: usize = 200;
 const COPIED_COLUMNS: usize = 100;
 /// Maximum number of requests that are stored with their outcomes.
 const ASKS_MAX: usize = 2000;
+/// Maximum number of commands that the composer offers.
+const COMMANDS_MAX: usize = 200;
 /// Maximum number of off-screen blocks whose lines are cached.
 const CACHE_MAX: usize = 400;
 
@@ -183,7 +184,7 @@ pub(crate) struct Conversation {
     next: u64,
     bounds: Bounds,
     /// The cursor of the last event.
-    pub(crate) cursor: String,
+    pub(crate) cursor: Option<Cursor>,
     /// `true` if all stored events have been received.
     pub(crate) live: bool,
     pub(crate) events: u64,
@@ -212,7 +213,7 @@ impl Conversation {
             tools: HashMap::new(),
             reads: ReadStretches::default(),
             next: 1,
-            cursor: String::new(),
+            cursor: None,
             live: false,
             events: 0,
             scroll_position: ScrollPosition { follow: true, top: (0, 0), chosen: None },
@@ -242,27 +243,22 @@ impl Conversation {
     // === events
 
     /// Starts with the newest page of history, and the latest values of a snapshot. Further events follow.
-    pub(crate) fn open(&mut self, page: &PageOf, snapshot: &Value) {
-        self.history.previous.clone_from(&page.previous);
-        self.bounds.trimmed = snapshot["trimmed"] == true;
-        let latest = snapshot["latest"].as_object().into_iter().flatten();
-        for (kind, body) in latest {
+    pub(crate) fn open(&mut self, page: &Page, snapshot: &Snapshot) {
+        self.history.previous.clone_from(&page.end.previous);
+        self.bounds.trimmed = snapshot.trimmed;
+        for (kind, body) in &*snapshot.latest {
             // Plans and runtime states are blocks, at the place of their event.
-            let line = matches!(kind.as_str(), "plan" | "runtime_status");
-            if !line && !page.events.iter().any(|event_of_page| event_of_page.kind == *kind) {
-                self.take(kind, body.clone(), "", "", 0, (0, 0));
+            let is_block = [Kind::Plan, Kind::RuntimeStatus].iter().any(|block| block.as_str() == kind);
+            if !is_block && !page.events.iter().any(|event| event.kind == *kind) {
+                self.apply(kind, body, "", (0, 0), (0, 0));
             }
         }
-        let surfaces = Vec::<Box<RawValue>>::deserialize(&snapshot["surfaces"]).ok();
-        self.drawn.follows = surfaces.is_none();
-        surfaces.into_iter().for_each(|list| self.surfaces.replace(&list));
-        page.events.iter().for_each(|event_of_page| self.event_of_page(event_of_page));
+        self.drawn.follows = false;
+        self.surfaces.replace(&snapshot.surfaces);
+        page.events.iter().for_each(|event| self.page_event(event));
         self.drawn.follows = true;
         // Open requests may have been opened before the page.
-        for request in snapshot["requests"].as_array().into_iter().flatten() {
-            let cursor = self.cursor.clone();
-            self.take("request_opened", request.clone(), "", &cursor, position(&cursor), (0, 0));
-        }
+        self.open_requests(&snapshot.requests);
     }
 
     /// Starts anew from a snapshot, which replaces the dropped events.
@@ -302,45 +298,41 @@ impl Conversation {
                 }
             }
         }
-        let cursor = snapshots.cursor.to_string();
+        let position = snapshots.cursor.position.0;
         for (kind, body) in &*snapshot.latest {
-            self.take(kind, json_value(body), "", &cursor, position(&cursor), (0, 0));
+            self.apply(kind, body, "", (position, position), (0, 0));
         }
-        self.cursor = cursor;
+        self.cursor = Some(snapshots.cursor.clone());
         self.open_requests(&snapshot.requests);
     }
 
     /// Applies the next event.
     pub(crate) fn event(&mut self, event: &EventEnvelope) {
-        let at = event.at.as_millis();
-        let (run, cursor) = (event.run_id.as_str(), event.cursor.to_string());
-        self.take(&event.kind, json_value(&event.event), run, &cursor, event.position().0, (at, at));
+        let first = event.cursor_first.as_ref().unwrap_or(&event.cursor).position.0;
+        let (at, at_last) = (event.at.as_millis(), event.at_last.unwrap_or(event.at).as_millis());
+        let positions = (first, event.position().0);
+        self.apply(&event.kind, &event.event, event.run_id.as_str(), positions, (at, at_last));
+        self.cursor = Some(event.cursor.clone());
     }
 
     /// Applies an event of a page.
-    fn event_of_page(&mut self, event_of_page: &ConversationEvent) {
+    fn page_event(&mut self, event: &EventEnvelope) {
         self.assembly.applied.1 = true;
-        self.take(
-            &event_of_page.kind,
-            event_of_page.body.clone(),
-            &event_of_page.run,
-            &event_of_page.cursor,
-            event_of_page.place,
-            event_of_page.at,
-        );
+        self.event(event);
         self.assembly.applied.1 = false;
     }
 
-    fn take(&mut self, kind: &str, body: Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
+    /// Applies the body of an event, or of several merged ones: the positions and times are those of the first and of the last.
+    fn apply(&mut self, kind: &str, body: &RawValue, run: &str, (first, last): (u64, u64), at: (i64, i64)) {
         self.events += 1;
-        self.assembly.applied.0 = position(cursor);
+        self.assembly.applied.0 = last;
         self.assembly.above = None;
+        let body = json_value(body);
         match Kind::from_name(kind) {
-            Some(kind) => self.entry(EntryBody::read(kind, body), run, place, (at, last)),
+            Some(kind) => self.entry(EntryBody::read(kind, body), run, first, at),
             // A kind that only newer versions know is shown as JSON.
-            None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), place),
+            None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), first),
         }
-        cursor.clone_into(&mut self.cursor);
     }
 
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
@@ -359,18 +351,20 @@ impl Conversation {
             EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),
             EntryBody::Plan(entries) => self.plan(entries, place),
             EntryBody::RunStarted(_) => self.status.running = Some(at),
-            EntryBody::RunStatus(body) if body["cancelling"] == true => {
-                self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
+            EntryBody::RunStatus(body) => {
+                if let Ok(RunBody { cancelling: true, by, .. }) = RunBody::deserialize(body) {
+                    let name = name_or_somebody(by.map(|by| by.name).as_deref());
+                    self.note(false, format!("{name} cancels the run"), place);
+                }
             }
-            EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
                 let took = self.status.running.take().map_or(-1, |from| at - from);
-                let text: Vec<String> = [&body["stop_reason"], &body["message"]]
-                    .into_iter()
-                    .map(field)
-                    .filter(|w| !w.is_empty() && w != "end_turn")
-                    .collect();
-                self.push(BlockBody::Ended { status: field(&body["status"]), text: text.join(", "), took }, place);
+                let body = RunBody::deserialize(body).ok();
+                let (status, reasons) = body
+                    .map_or((RunStatus::Unknown, [None, None]), |body| (body.status, [body.stop_reason, body.message]));
+                let reasons = reasons.iter().flatten().map(|text| line(text));
+                let reasons: Vec<String> = reasons.filter(|text| !text.is_empty() && text != "end_turn").collect();
+                self.push(BlockBody::Ended { status, text: reasons.join(", "), took }, place);
             }
             EntryBody::RequestOpened(body) => {
                 // A request that only a newer gateway has is not shown here; the inbox counts it.
@@ -401,7 +395,7 @@ impl Conversation {
 
     /// Adds the open requests of a snapshot, at the last event.
     fn open_requests(&mut self, requests: &[Arc<Request>]) {
-        let place = position(&self.cursor);
+        let place = self.cursor.as_ref().map_or(0, |cursor| cursor.position.0);
         for request in requests {
             self.events += 1;
             self.assembly.applied.0 = place;
@@ -437,9 +431,7 @@ impl Conversation {
                 }
             }
             LatestKind::Commands => {
-                let list = body["availableCommands"].as_array().into_iter().flatten();
-                self.status.commands =
-                    list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
+                self.status.commands = settings::commands(body).take(COMMANDS_MAX).collect();
             }
             // The session list shows the title.
             LatestKind::Info => {}
@@ -448,26 +440,36 @@ impl Conversation {
 
     /// Adds a one-line block.
     fn log_line(&mut self, kind: NoteKind, body: &Value, place: u64) {
+        let name = || name_or_somebody(Viewer::deserialize(body).ok().map(|viewer| viewer.name).as_deref());
         match kind {
             NoteKind::Runtime => {
-                let (status, message) = (field(&body["status"]), field(&body["message"]));
-                let bad = matches!(status.as_str(), "exited" | "stuck" | "unasked");
-                let tail =
-                    if bad { sanitize::text(body["stderr_tail"].as_str().unwrap_or_default()) } else { String::new() };
-                let text =
-                    [message, tail].into_iter().filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n");
-                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-                let attached = status == "attached";
-                let text = format!("runtime {status}{text}");
-                self.push(BlockBody::Note { bad, text, attached }, place);
+                if let Ok(body) = RuntimeStatusBody::deserialize(body) {
+                    self.runtime_status(&body, place);
+                }
             }
-            NoteKind::Error => self.note(true, field(&body["message"]), place),
-            NoteKind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
-            NoteKind::ClientLeft => self.note(false, format!("{} left", some(&body["name"])), place),
+            NoteKind::Error => {
+                let message = ErrorBody::deserialize(body).map(|body| line(&body.message)).unwrap_or_default();
+                self.note(true, message, place);
+            }
+            NoteKind::ClientJoined => self.note(false, format!("{} joined", name()), place),
+            NoteKind::ClientLeft => self.note(false, format!("{} left", name()), place),
             NoteKind::ClientServed | NoteKind::Hook | NoteKind::Raw | NoteKind::Malformed(_) => {
                 self.note(false, sanitize::line(&format!("{} {body}", kind.kind().as_str()), 300), place);
             }
         }
+    }
+
+    /// Adds a block with the state of the runtime.
+    fn runtime_status(&mut self, body: &RuntimeStatusBody, place: u64) {
+        let (status, message) = (line(&body.status), optional_line(body.message.as_deref()));
+        let bad = matches!(&*body.status, "exited" | "stuck" | "unasked");
+        let exit = body.exit.as_ref().filter(|_| bad);
+        let stderr = exit.map(|exit| sanitize::text(&exit.stderr_tail)).unwrap_or_default();
+        let parts = [message, stderr].into_iter().filter(|text| !text.trim().is_empty());
+        let text = parts.collect::<Vec<_>>().join("\n");
+        let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+        let (text, attached) = (format!("runtime {status}{text}"), body.status == "attached");
+        self.push(BlockBody::Note { bad, text, attached }, place);
     }
 
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
@@ -501,7 +503,7 @@ impl Conversation {
             dropped += 1;
         }
         let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
-        self.history.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
+        self.history.previous = self.cursor.as_ref().map(|cursor| format!("{}:{place}", cursor.epoch));
         self.tools.retain(|_, id| *id >= first);
         self.reads.drop_before(first);
         // A scroll position in the dropped blocks moves to the first remaining block.
@@ -620,7 +622,7 @@ impl Conversation {
             return None;
         }
         if let Some(place) = self.history.jump.take() {
-            let (epoch, _) = self.cursor.split_once(':')?;
+            let epoch = &self.cursor.as_ref()?.epoch;
             return Some(format!("{epoch}:{}", place.saturating_add(1)));
         }
         if self.scroll_position.follow {
@@ -634,7 +636,7 @@ impl Conversation {
     }
 
     /// Shows an older page, from its end.
-    pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
+    pub(crate) fn page(&mut self, page: &Page, height: usize, cx: &DrawContext<'_>) {
         // A user who scrolled elsewhere meanwhile stays there.
         if !std::mem::take(&mut self.history.fetching) {
             return;
@@ -643,11 +645,11 @@ impl Conversation {
         (other.bounds.applied, other.drawn.follows) = (false, false);
         // Their ids are below all others.
         other.next = 0;
-        page.events.iter().for_each(|event_of_page| other.event_of_page(event_of_page));
+        page.events.iter().for_each(|event| other.page_event(event));
         if other.blocks.is_empty() {
             // Nothing in this page is visible, but the page before it may be.
             let previous = self.history.older.as_mut().map_or(&mut self.history.previous, |older| &mut older.previous);
-            previous.clone_from(&page.previous);
+            previous.clone_from(&page.end.previous);
             return;
         }
         for (id, known) in other.asks {
@@ -659,7 +661,7 @@ impl Conversation {
             block.id += base;
         }
         let reads = other.reads.shifted(base);
-        self.history.older = Some(OlderPage { blocks: other.blocks, reads, previous: page.previous.clone() });
+        self.history.older = Some(OlderPage { blocks: other.blocks, reads, previous: page.end.previous.clone() });
         self.end(height, cx);
         self.scroll_position.follow = false;
     }
@@ -867,6 +869,11 @@ impl Conversation {
 
 fn request_view(request: Request) -> Option<RequestView> {
     RequestView::new(request, Answerer::UNLIMITED)
+}
+
+/// The sanitized name of a device, or `somebody`.
+fn name_or_somebody(name: Option<&str>) -> String {
+    Some(optional_line(name)).filter(|name| !name.is_empty()).unwrap_or_else(|| "somebody".to_owned())
 }
 
 /// The body of an event as a JSON value: most bodies are the agents' own.

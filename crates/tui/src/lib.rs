@@ -9,14 +9,17 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
-use plexus_client::calls::ApiRequest;
+use plexus_client::calls::{self, ApiCall, ApiRequest};
 use plexus_client::{Client, ClientEvent, Error, Follow, FollowStart, GatewayReply};
+use plexus_protocol::api::history::{EventEnvelope, Page, ResumeVerdict};
+use plexus_protocol::api::rpc::Focus;
+use plexus_protocol::api::snapshot::Snapshot;
+use plexus_protocol::transcript::EntryBody;
 use plexus_protocol::{SessionId, Timestamp};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -56,7 +59,6 @@ mod usage;
 mod view_model;
 
 use app::App;
-use conversation::{ConversationEvent, PageOf};
 use pages::message::{CallKey, CallTag, Effect, Msg};
 pub use qr::qr_picture;
 use reply::CallReply;
@@ -394,7 +396,8 @@ impl Shell {
                     let Some(session) = session else { continue };
                     let (client, tx, subscription) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
-                        let _ = tx.send(Msg::Opened(subscription, opening(&client, &session).await.ok())).await;
+                        let opening = opening(&client, &session).await.ok().map(Box::new);
+                        let _ = tx.send(Msg::Opened(subscription, opening)).await;
                     });
                 }
                 Effect::Attach { session, after } => {
@@ -438,7 +441,7 @@ impl Shell {
                     let (client, tx, subscription) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
                         let page = page_before(&client, &session, &before).await;
-                        let _ = tx.send(Msg::Page(subscription, page.map(|page| PageOf::read(&page)))).await;
+                        let _ = tx.send(Msg::Page(subscription, page)).await;
                     });
                 }
                 Effect::Whole { session, call } => self.read_whole(app.following(), session, call),
@@ -452,7 +455,7 @@ impl Shell {
                     let client = self.client.clone();
                     tokio::spawn(async move {
                         // A gateway without presence ignores this.
-                        let params = json!({ "session_id": session, "focused": focused });
+                        let params = Focus { session_id: session.map(SessionId::trusted), focused };
                         let _ = client.call::<IgnoredAny>("presence.update", params).await;
                     });
                 }
@@ -494,10 +497,9 @@ async fn call(client: &Client, request: &ApiRequest) -> Result<GatewayReply, Err
     }
 }
 
-/// Reads a path of the gateway: the status and the body.
-async fn get(client: &Client, path: String) -> Result<(u16, Value), String> {
-    let request = ApiRequest { method: "GET", path, body: None, key: None };
-    call(client, &request).await.map(|reply| (reply.status, reply.json())).map_err(|why| why.to_string())
+/// Makes a call of the gateway that only reads.
+async fn read<R: DeserializeOwned>(client: &Client, api_call: ApiCall<R>) -> Result<R, Error> {
+    call(client, &api_call.request).await?.read()
 }
 
 /// Makes an idempotency key.
@@ -510,24 +512,22 @@ fn key() -> String {
     format!("attach-{}", data_encoding::HEXLOWER.encode(&random))
 }
 
-/// Reads a session's newest page, its snapshot, and the next cursor.
-async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
+/// Reads a session's newest page and its snapshot.
+async fn opening(client: &Client, session: &str) -> Result<(Page, Snapshot), String> {
     let page = page_before(client, session, "now").await?;
-    let (status, snapshot) = get(client, format!("/v1/sessions/{session}/snapshot?max_bytes=0")).await?;
-    let next = page["next"].as_str().filter(|_| status == 200).ok_or("no page")?;
-    Ok((PageOf::read(&page), snapshot, next.to_owned()))
+    let snapshot = read(client, calls::snapshot(&SessionId::trusted(session), Some(0))).await;
+    Ok((page, snapshot.map_err(|why| why.to_string())?))
 }
 
 /// Reads the merged page of a session before a cursor.
-async fn page_before(client: &Client, session: &str, before: &str) -> Result<Value, String> {
-    let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
-    let bounds = format!("limit={PAGE}&max_bytes={PAGE_BYTES}&max_output={OUTPUT}");
-    let path = format!("/v1/sessions/{session}/events?merge=true&{bounds}&before={before}");
-    let (status, page) = get(client, path).await?;
-    match status {
-        200 => Ok(page),
-        _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway gave no reason"))),
-    }
+async fn page_before(client: &Client, session: &str, before: &str) -> Result<Page, String> {
+    let bounds = (PAGE, PAGE_BYTES, OUTPUT);
+    let page = read(client, calls::merged_events_before(&SessionId::trusted(session), before, bounds)).await;
+    page.map_err(|why| match why {
+        Error::Api(refusal) if refusal.code.is_empty() => "earlier events: the gateway gave no reason".to_owned(),
+        Error::Api(refusal) => format!("earlier events: {}", refusal.message),
+        why => why.to_string(),
+    })
 }
 
 /// Reads all events of a tool call, merged, and the place of the last one.
@@ -535,27 +535,26 @@ async fn whole(
     client: &Client,
     session: &str,
     call: &conversation::WholeCall,
-) -> Result<(Vec<ConversationEvent>, u64), String> {
+) -> Result<(Vec<EventEnvelope>, u64), String> {
+    let session = SessionId::trusted(session);
     let (mut events, mut last, mut bytes) = (Vec::new(), 0, 0);
     for (first, end) in &call.parts {
         // The previous item may contain the beginning of this part.
         let mut from = (*first).max(last + 1);
         while from <= *end {
             let after = format!("{}:{}", call.epoch, from.saturating_sub(1));
-            let after: String = form_urlencoded::byte_serialize(after.as_bytes()).collect();
-            let path = format!("/v1/sessions/{session}/events?merge=true&limit=1&after={after}");
-            let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not loaded: {why}"))?;
+            let page = calls::merged_events(Some(&session), &after, 1);
+            let reply = client.perform(&page.request).await.map_err(|why| format!("not loaded: {why}"))?;
             bytes += reply.text.len();
             if bytes > WHOLE_MAX {
                 return Err("it is longer than 8 MiB: export the session (E)".to_owned());
             }
-            let page = reply.json();
-            let event = PageOf::read(&page).events.into_iter().next();
-            let ours = |event: &ConversationEvent| event.body["toolCallId"].as_str() == Some(&call.id);
-            let Some(event) = event.filter(|event| reply.is_ok() && page["resume"] == "ok" && ours(event)) else {
+            let page = reply.read::<Page>().ok().filter(|page| page.end.resume == ResumeVerdict::Ok);
+            let event = page.and_then(|page| page.events.into_iter().next());
+            let Some(event) = event.filter(|event| is_of_call(event, &call.id)) else {
                 return Err("not loaded: the rest is no longer stored".to_owned());
             };
-            last = view_model::position(&event.cursor);
+            last = event.position().0;
             from = last + 1;
             events.push(event);
         }
@@ -563,16 +562,21 @@ async fn whole(
     Ok((events, last))
 }
 
+/// Returns whether an event is an update of this tool call.
+fn is_of_call(event: &EventEnvelope, call: &str) -> bool {
+    matches!(event.entry(), Some(EntryBody::Tool { id, .. }) if id == call)
+}
+
 /// Exports a session into a new file in the working directory; returns its name.
 async fn export(client: &Client, session: &str, format: &str, name: &str) -> Result<String, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let path = format!("/v1/sessions/{session}/export?format={format}");
-    let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not exported: {why}"))?;
+    let export = calls::export(&SessionId::trusted(session), format);
+    let reply = client.perform(&export.request).await.map_err(|why| format!("not exported: {why}"))?;
     if !reply.is_ok() {
-        let why = reply.json()["detail"]
-            .as_str()
-            .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
+        let refusal = reply.refusal();
+        let unknown = || format!("the gateway answered {}", reply.status);
+        let why = if refusal.code.is_empty() { unknown() } else { refusal.message };
         return Err(format!("not exported: {why}; try `plexus export`"));
     }
     let stem: String =

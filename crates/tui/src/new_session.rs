@@ -12,11 +12,11 @@ use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::folders::Folders;
 use plexus_protocol::api::runtimes::{Agents, StartRuntime};
 use plexus_protocol::api::sessions::{NewSession, ResumablePage};
+use plexus_protocol::api::snapshot::Snapshot;
 use plexus_protocol::api::worktrees::NewWorktree;
-use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeState};
+use plexus_protocol::{CODEX_TERMINAL, Kind, RuntimeId, RuntimeState};
 pub(crate) use program::{PROTOCOLS, WakeStep};
 use ratatui_textarea::TextArea;
-use serde_json::Value;
 
 use super::agent_lists::PastConversation;
 use super::attachments::Attachment;
@@ -24,8 +24,8 @@ use super::input::{self, Key};
 use super::mention::FileOffers;
 use super::reply::CallReply;
 use super::sanitize;
-use super::settings::{SettingPick, Settings};
-use super::view_model::{RuntimeItem, field};
+use super::settings::{self, SettingPick, Settings};
+use super::view_model::RuntimeItem;
 
 /// Time without typing before folders are searched, in milliseconds.
 const FOLDER_PAUSE: i64 = 120;
@@ -410,19 +410,17 @@ impl NewSessionForm {
     }
 
     /// Applies the settings and commands that the agent offered in its newest session.
-    pub(crate) fn on_offers(&mut self, session: &str, value: &Value) {
+    pub(crate) fn on_offers(&mut self, session: &str, snapshot: &Snapshot) {
         if session != self.offers.session {
             return;
         }
-        let latest = &value["latest"];
         let mut settings = Settings::default();
-        settings.take_mode(&latest["current_mode_update"]);
-        settings.take_options(&latest["config_option_update"]);
+        settings.take_mode(&snapshot.latest_body(Kind::CurrentModeUpdate).unwrap_or_default());
+        settings.take_options(&snapshot.latest_body(Kind::ConfigOptionUpdate).unwrap_or_default());
         let (modes, models) = settings.offers();
         (self.mode, self.model) = (SettingField::new(modes), SettingField::new(models));
-        let commands = latest["available_commands_update"]["availableCommands"].as_array().into_iter().flatten();
-        self.offers.commands =
-            commands.map(|one| (field(&one["name"]), field(&one["description"]))).take(LIST_MAX).collect();
+        let commands = snapshot.latest_body(Kind::AvailableCommandsUpdate).unwrap_or_default();
+        self.offers.commands = settings::commands(&commands).take(LIST_MAX).collect();
     }
 
     /// Applies the conversations of a runtime.

@@ -1,6 +1,7 @@
 //! The settings that an agent offers in a session: mode, model, and other options (ACP's session modes and session config options).
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::view_model::{field, line};
 
@@ -20,6 +21,34 @@ impl NamedChoice {
         let name = Some(field(&value["name"])).filter(|name| !name.is_empty()).unwrap_or_else(|| line(&id));
         Some(Self { id, name })
     }
+}
+
+/// The slash commands of an `available_commands_update`: sanitized names and descriptions.
+pub(crate) fn commands(body: &Value) -> impl Iterator<Item = (String, String)> {
+    let commands = body["availableCommands"].as_array().into_iter().flatten();
+    commands.map(|command| (field(&command["name"]), field(&command["description"])))
+}
+
+/// The parameters of a [`SettingCall`]: those of ACP, and the session.
+#[derive(Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub(crate) enum SettingParams<'a> {
+    Mode {
+        #[serde(rename = "session_id")]
+        session: &'a str,
+        mode_id: &'a str,
+    },
+    Model {
+        #[serde(rename = "session_id")]
+        session: &'a str,
+        name: &'a str,
+    },
+    Option {
+        #[serde(rename = "session_id")]
+        session: &'a str,
+        config_id: &'a str,
+        value: &'a str,
+    },
 }
 
 /// An option with several choices.
@@ -48,14 +77,13 @@ pub(crate) enum SettingCall {
 }
 
 impl SettingCall {
-    /// The method for this session and its parameters: those of ACP, with the session.
-    pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
+    /// The method for this session, and its parameters.
+    pub(crate) fn request<'a>(&'a self, session: &'a str) -> (&'static str, SettingParams<'a>) {
         match self {
-            Self::Mode(mode) => ("session.set_mode", json!({ "session_id": session, "modeId": mode })),
-            Self::Model(model) => ("model.set", json!({ "session_id": session, "name": model })),
+            Self::Mode(mode) => ("session.set_mode", SettingParams::Mode { session, mode_id: mode }),
+            Self::Model(model) => ("model.set", SettingParams::Model { session, name: model }),
             Self::Option { option, value } => {
-                let params = json!({ "session_id": session, "configId": option, "value": value });
-                ("session.set_config_option", params)
+                ("session.set_config_option", SettingParams::Option { session, config_id: option, value })
             }
         }
     }
@@ -172,6 +200,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -193,9 +223,9 @@ mod tests {
         assert_eq!(commands[1..], ["model b", "set Depth High"]);
         assert!(commands[0].starts_with("mode Au") && !commands[0].contains('\u{202e}'), "{commands:?}");
         let calls: Vec<_> = choices.iter().map(|choice| choice.call.request("s_1")).collect();
-        assert_eq!(calls[0].1, json!({ "session_id": "s_1", "modeId": "auto" }));
-        assert_eq!((calls[1].0, &calls[1].1["name"]), ("model.set", &json!("b")));
-        assert_eq!(calls[2].1, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
+        assert_eq!(json!(calls[0].1), json!({ "session_id": "s_1", "modeId": "auto" }));
+        assert_eq!((calls[1].0, &json!(calls[1].1)["name"]), ("model.set", &json!("b")));
+        assert_eq!(json!(calls[2].1), json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
         // A later update contains only changes.
         settings.take_mode(&json!({ "currentModeId": "auto" }));
         let model = json!({ "configOptions": [{ "id": "model", "category": "model", "currentValue": "b", "options": [{ "value": "a" }, { "value": "b" }] }] });

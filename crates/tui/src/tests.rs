@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use plexus_client::calls::ApiRequest;
 use plexus_client::{ClientEvent, Error, GatewayReply, ReceivedEvent};
+use plexus_protocol::api::history::Page;
+use plexus_protocol::api::snapshot::Snapshot;
 use plexus_protocol::api::stream::StreamHello;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -15,7 +17,6 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::card::{ARM_DELAY, LINGER_TIME};
-use super::conversation::PageOf;
 use super::pages::TuiPage;
 use super::pages::layout;
 use super::pages::message::{CallKey, CallTag, Effect, Msg, SentPrompt};
@@ -84,9 +85,51 @@ fn me(name: &str, more: Value) -> Value {
 }
 
 fn event_at(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
-    let text = json!({ "session_id": session, "run_id": "r_1", "seq": 0, "cursor": format!("e:{place}"), "at": at(when),
-        "kind": kind, "event": body, "meta": { "runtime_id": "demo", "dialect": "acp" } });
+    let mut event = page_event(
+        &json!({ "session_id": session, "cursor": format!("e:{place}"), "at": at(when), "kind": kind, "event": body }),
+    );
+    let members = match kind {
+        "run_started" | "run_status" | "run_ended" => json!({ "run_id": "r_1", "status": "running" }),
+        "runtime_status" => json!({ "runtime_id": "demo" }),
+        "error" => json!({ "code": "internal" }),
+        _ => json!({}),
+    };
+    event["event"] = with(members, body);
+    let text = event;
     ClientEvent::Event(Box::new(ReceivedEvent::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
+}
+
+fn with(mut members: Value, more: &Value) -> Value {
+    members.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    members
+}
+
+/// An envelope with these members.
+fn page_event(more: &Value) -> Value {
+    let members =
+        json!({ "session_id": "s_1", "run_id": "r_1", "seq": 0, "meta": { "runtime_id": "demo", "dialect": "acp" } });
+    with(members, more)
+}
+
+fn page_of(events: &[Value], previous: Option<&str>) -> Page {
+    let events: Vec<Value> = events.iter().map(page_event).collect();
+    let page = json!({ "events": events, "previous": previous, "next": "e:99", "head": "e:99", "resume": "ok" });
+    serde_json::from_value(page).unwrap()
+}
+
+fn snapshot_of(more: &Value) -> Value {
+    let session = session("s_1", "one", "idle", 0);
+    let members = json!({ "session": session, "cursor": "e:99", "messages": [], "tools": [], "latest": {}, "requests": [],
+        "surfaces": [], "trimmed": false, "truncated": false });
+    with(members, more)
+}
+
+fn opening_of(page: Page, snapshot: &Value) -> Option<Box<(Page, Snapshot)>> {
+    Some(Box::new((page, serde_json::from_value(snapshot_of(snapshot)).unwrap())))
+}
+
+fn position(cursor: &str) -> u64 {
+    cursor.split_once(':').and_then(|(_, position)| position.parse().ok()).unwrap()
 }
 
 fn hello_of(sessions: &[Value], requests: &[Value]) -> ClientEvent {
@@ -1005,7 +1048,7 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
         });
         effect.expect("nothing was asked for")
     };
-    let to = super::view_model::position(&expected(&stage));
+    let to = position(&expected(&stage));
     assert!(to > 190_000, "{to}");
     let page = |from: u64, to: u64| {
         let session_event = |n: u64| {
@@ -1013,14 +1056,14 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
             json!({ "kind": kind, "event": body, "cursor": format!("e:{}", n + 1), "at": "2025-11-21T09:30:00.125Z" })
         };
         let events: Vec<_> = (from..to - 1).map(session_event).collect();
-        PageOf::read(&json!({ "events": events, "previous": format!("e:{}", from + 1) }))
+        page_of(&events, Some(&format!("e:{}", from + 1)))
     };
     stage.msg(Msg::Page(subscription, Ok(page(to - 600, to))));
     let screen = stage.screen();
     assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
     // And from its start the one before it.
     stage.keys(&["g"]);
-    assert_eq!(super::view_model::position(&expected(&stage)), to - 599);
+    assert_eq!(position(&expected(&stage)), to - 599);
     stage.msg(Msg::Page(subscription, Ok(page(to - 1200, to - 599))));
     assert!(stage.screen().contains("older"));
     stage.keys(&["G"]);
@@ -1389,12 +1432,10 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
         "kind": "tool_call", "event": { "toolCallId": "t", "title": "cargo test", "status": "completed" }, "cursor": "e:95", "cursor_first": "e:91",
         "merged": 5, "at": "2025-11-21T09:30:00.125Z", "at_last": "2025-11-21T09:30:07.125Z",
     });
-    let page =
-        PageOf::read(&json!({ "events": [message_event(80, 90, "words of many chunks"), tool], "previous": "e:80" }));
-    let snapshot =
-        json!({ "trimmed": false, "latest": { "usage_update": { "used": 5, "size": 100 } }, "requests": [] });
-    stage.msg(Msg::Opened(subscription, Some((page, snapshot, "e:95".into()))));
-    assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: Some("e:95".into()) }));
+    let page = page_of(&[message_event(80, 90, "words of many chunks"), tool], Some("e:80"));
+    let snapshot = json!({ "latest": { "usage_update": { "used": 5, "size": 100 } } });
+    stage.msg(Msg::Opened(subscription, opening_of(page, &snapshot)));
+    assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: Some("e:99".into()) }));
     stage.msg(Msg::SessionEvent(
         subscription,
         event_at("s_1", 96, "agent_message_chunk", &json!({ "content": { "type": "text", "text": "and more" } }), NOON),
@@ -1412,7 +1453,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     // Up: the previous page.
     stage.keys(&["Esc", "g"]);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
-    stage.msg(Msg::Page(subscription, Ok(PageOf::read(&json!({ "events": [message_event(1, 79, "the beginning")] })))));
+    stage.msg(Msg::Page(subscription, Ok(page_of(&[message_event(1, 79, "the beginning")], None))));
     assert!(stage.screen().contains("the beginning"), "{}", stage.screen());
     // A place that is not loaded is fetched; where nothing can be read, all events are replayed.
     stage.keys(&["G"]);

@@ -31,12 +31,6 @@ pub(crate) fn optional_line(text: Option<&str>) -> String {
     text.map(line).unwrap_or_default()
 }
 
-/// Milliseconds since the epoch, from a timestamp of the gateway.
-pub(crate) fn millis(value: &Value) -> Option<i64> {
-    let at: jiff::Timestamp = value.as_str()?.parse().ok()?;
-    Some(at.as_millisecond())
-}
-
 /// The harm that an approval could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RiskView {
@@ -469,13 +463,6 @@ impl SearchItem {
             text: line(&hit.snippet),
         }
     }
-}
-
-/// The position of a cursor in the log; 0 if it is invalid.
-pub(crate) fn position(cursor: &str) -> u64 {
-    let at = cursor.rsplit_once(':').map_or("", |(_, at)| at);
-    // A cursor within a long text has the part after the position.
-    at.split_once('+').map_or(at, |(at, _)| at).parse().unwrap_or_default()
 }
 
 #[cfg(test)]

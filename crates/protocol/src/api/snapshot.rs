@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use super::KnownItems;
 use crate::request::serialize_brief;
 use crate::schema::{JsonObject, words};
 use crate::transcript::Role;
-use crate::{Cursor, Request, RunId, SessionInfo, Timestamp};
+use crate::{Cursor, Kind, Request, RunId, SessionInfo, Timestamp};
 
 /// The view of a session for a client that joins late: the newest messages and tool calls, the latest values of everything else, and the
 /// cursor at which the view is exact. The messages and tools are those from `before` on.
@@ -52,6 +53,13 @@ pub struct Snapshot {
     /// The cursor from which to page back to older ones; absent unless `truncated`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Cursor>,
+}
+
+impl Snapshot {
+    /// Reads the latest body of a kind; `None` if there is none, or if it is no `T`.
+    pub fn latest_body<T: DeserializeOwned>(&self, kind: Kind) -> Option<T> {
+        serde_json::from_str(self.latest.get(kind.as_str())?.get()).ok()
+    }
 }
 
 fn roles() -> RefOr<Schema> {

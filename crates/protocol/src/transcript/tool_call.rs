@@ -135,6 +135,18 @@ impl ToolCall {
         self.members.get("content").and_then(Value::as_array).into_iter().flatten().map(ToolContent::read)
     }
 
+    /// Returns, for each part of [`content`](Self::content), the number of lines before it that a page left out.
+    pub fn lines_before(&self) -> impl Iterator<Item = usize> {
+        let parts = self.members.get("content").and_then(Value::as_array).into_iter().flatten();
+        let lines = |part: &Value| part["_meta"]["plexus"]["lines_before"].as_u64();
+        parts.map(move |part| lines(part).and_then(|lines| usize::try_from(lines).ok()).unwrap_or_default())
+    }
+
+    /// Returns the number of bytes that a page left out of an update of a tool call.
+    pub fn left_out(update: &Map<String, Value>) -> u64 {
+        update.get("_meta").and_then(|meta| meta["plexus"]["left_out"].as_u64()).unwrap_or_default()
+    }
+
     /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes + self.output.len()

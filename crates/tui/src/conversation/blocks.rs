@@ -35,7 +35,7 @@ pub(super) enum BlockBody {
     Plan(Vec<PlanEntry>),
     Asked(String),
     Ended {
-        status: String,
+        status: RunStatus,
         text: String,
         took: i64,
     },

@@ -227,9 +227,9 @@ impl Conversation {
                 ]));
             }
             BlockBody::Ended { status, text, took } => {
-                let (word, style) = match status.as_str() {
-                    "completed" => ("done", theme.dim),
-                    "cancelled" => ("cancelled", theme.warn),
+                let (word, style) = match status {
+                    RunStatus::Completed => ("done", theme.dim),
+                    RunStatus::Cancelled => ("cancelled", theme.warn),
                     _ => ("failed", theme.bad),
                 };
                 let took = if *took >= 1000 { format!(" · {}", span(*took)) } else { String::new() };
@@ -431,11 +431,6 @@ impl Conversation {
     }
 }
 
-pub(super) fn some(value: &Value) -> String {
-    let name = field(value);
-    if name.is_empty() { "somebody".into() } else { name }
-}
-
 fn more(count: usize, what: &str, theme: &Theme) -> Line<'static> {
     Line::from(Span::styled(format!("    … {count} {what} (Space)"), theme.dim.add_modifier(Modifier::ITALIC)))
 }
@@ -451,20 +446,17 @@ pub(super) fn tail(text: &str) -> &str {
 
 /// The parts of a tool call's display, in order; its raw output, if it displays nothing.
 pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
-    let raw = call.members().get("content").and_then(Value::as_array);
-    let raw = raw.into_iter().flatten().map(|one| &one["_meta"]["plexus"]["lines_before"]);
-    let part = |(content, before): (_, &Value)| match content {
+    let part = |(content, before)| match content {
         ToolContent::Text("") | ToolContent::Other(_) => None,
         ToolContent::Text(text) | ToolContent::Terminal(Some(text)) => Some(ToolPart::Output(text)),
         ToolContent::Block(block) => Some(ToolPart::Other(image::label(block))),
         ToolContent::Diff { path, old, new } => {
             let path = sanitize::line(path, FIELD);
-            let before = before.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
             Some(ToolPart::Diff { path, old: old.unwrap_or_default(), new, before })
         }
         ToolContent::Terminal(None) => Some(ToolPart::Other("[terminal]".into())),
     };
-    let mut parts: Vec<ToolPart<'_>> = call.content().zip(raw).filter_map(part).collect();
+    let mut parts: Vec<ToolPart<'_>> = call.content().zip(call.lines_before()).filter_map(part).collect();
     let (beside, _) = call.terminal_output();
     if parts.is_empty() && !beside.is_empty() {
         parts.push(ToolPart::Output(beside));

@@ -43,8 +43,7 @@ impl CallParts {
 
     /// Adds an update of the call, whose events are at these places.
     pub(super) fn add(&mut self, update: &Map<String, Value>, (first, last): (u64, u64), paged: bool) {
-        let meta = update.get("_meta");
-        self.left_out += meta.and_then(|meta| meta["plexus"]["left_out"].as_u64()).unwrap_or_default();
+        self.left_out += ToolCall::left_out(update);
         if let Some(since) = &mut self.since {
             since.push((last, update.clone()));
         }
@@ -82,7 +81,7 @@ impl Conversation {
         let last_visible = || (0..list.len()).rev().find(|at| is_short(*at) && self.visible(*at, cx));
         let Some(at) = chosen.or_else(last_visible) else { return Err("nothing is left out here") };
         let id = list[at].id;
-        let epoch = self.cursor.split_once(':').map(|(epoch, _)| epoch.to_owned()).ok_or("nothing was read yet")?;
+        let epoch = self.cursor.as_ref().ok_or("nothing was read yet")?.epoch.to_string();
         let Some(Block { body: BlockBody::Tool { parts, .. }, drawn, .. }) = self.call_mut(id) else {
             return Err("nothing is left out here");
         };
@@ -98,7 +97,7 @@ impl Conversation {
     }
 
     /// Applies the rest of a call: all its events, and the place of the last one; `None` if it could not be loaded.
-    pub(crate) fn on_rest(&mut self, block: u64, loaded: Option<(Vec<ConversationEvent>, u64)>) {
+    pub(crate) fn on_rest(&mut self, block: u64, loaded: Option<(Vec<EventEnvelope>, u64)>) {
         let Some(Block { body: BlockBody::Tool { call, parts, .. }, toggled, drawn, .. }) = self.call_mut(block) else {
             return;
         };
@@ -108,8 +107,7 @@ impl Conversation {
         let before = call.bytes();
         *call = ToolCall::default();
         for event in events {
-            if let Some(kind) = Kind::from_name(&event.kind)
-                && let EntryBody::Tool { id, update, .. } = EntryBody::read(kind, event.body)
+            if let Some(EntryBody::Tool { id, update, .. }) = event.entry()
                 && id == parts.id
             {
                 call.update(update);

@@ -1,13 +1,18 @@
 //! The surfaces in a conversation: the block of each, and the one that a key opens.
 
+use plexus_surfaces::Change;
+
 use super::*;
 
 impl Conversation {
     /// Applies a change of a surface. A surface that is shown has a block: where it was shown last in its run.
     pub(super) fn surface(&mut self, name: String, body: Value, place: u64) {
-        let is_opened = body.get("base").is_none() && body["closed"] != true;
-        if self.drawn.follows {
-            self.surfaces.apply(body);
+        let change = Change::deserialize(body).ok();
+        let is_opened = change.as_ref().is_none_or(|change| change.base.is_none() && !change.closed);
+        if self.drawn.follows
+            && let Some(change) = change
+        {
+            self.surfaces.apply(change);
         }
         if let Some(id) = self.drawn.blocks.get(&name).copied() {
             let first = self.blocks.front().map_or(0, |block| block.id);

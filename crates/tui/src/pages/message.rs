@@ -6,17 +6,18 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use plexus_client::ClientEvent;
 use plexus_client::calls::{ApiCall, ApiRequest};
 use plexus_protocol::{CeilingOf, DeviceId, SessionId};
-use serde_json::Value;
 
 use super::TuiPage;
 use crate::attachments::Attachment;
 use crate::changes::KeptReview;
-use crate::conversation::{ConversationEvent, PageOf, WholeCall};
+use crate::conversation::WholeCall;
 use crate::facts::SettingsFacts;
 use crate::pairing::PairCall;
 use crate::reply::CallReply;
 use crate::settings::SettingCall;
 use crate::usage::UsagePart;
+use plexus_protocol::api::history::{EventEnvelope, Page};
+use plexus_protocol::api::snapshot::Snapshot;
 use plexus_protocol::api::usage::CeilingsView;
 
 /// The purpose of a call.
@@ -262,13 +263,12 @@ pub(crate) enum Msg {
     Done(CallTag, CallReply),
     /// The outcome of a change of a setting.
     Set(CallTag, Result<(), String>),
-    /// The newest page of the open session, its snapshot and the next cursor; `None` if they could not be read, so that all events are
-    /// replayed.
-    Opened(u64, Option<(PageOf, Value, String)>),
+    /// The newest page of the open session and its snapshot; `None` if they could not be read, so that all events are replayed.
+    Opened(u64, Option<Box<(Page, Snapshot)>>),
     /// A page of older events.
-    Page(u64, Result<PageOf, String>),
+    Page(u64, Result<Page, String>),
     /// All events of the call in this block, and the place of the last one.
-    Whole(u64, u64, Result<(Vec<ConversationEvent>, u64), String>),
+    Whole(u64, u64, Result<(Vec<EventEnvelope>, u64), String>),
     Exported(Result<String, String>),
     /// The image of an [`Effect::ReadImage`].
     ImageRead(String, Option<String>, Result<Attachment, String>),

@@ -2,13 +2,13 @@
 
 mod drawing;
 
-use plexus_client::calls::{self, ApiCall, ApiRequest};
+use plexus_client::calls::{self, ApiCall};
 use plexus_protocol::api::folders::Files;
 use plexus_protocol::{RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
 use super::context::{Context, MouseAction, MouseInput, Step};
 use super::draw::Draw;
-use super::message::{CallKey, CallTag, Effect, FormCall};
+use super::message::{CallTag, Effect, FormCall};
 use super::shared::{Overlay, Shared};
 use super::{Hint, Page};
 use crate::attachments::{Attachment, attach, new_prompt, pasted_path};
@@ -70,13 +70,8 @@ impl NewSessionPage {
                 |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
             let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.position, &one.id));
             if let Some(session) = form.offers_due(newest.map(|one| one.id.clone())) {
-                let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
-                let request = ApiRequest { method: "GET", path, body: None, key: None };
-                cx.effects.push(Effect::Call {
-                    tag: CallTag::Form(FormCall::Offers(session)),
-                    request,
-                    key: CallKey::None,
-                });
+                let call = calls::snapshot(&SessionId::trusted(session.as_str()), Some(0));
+                cx.call(CallTag::Form(FormCall::Offers(session)), call);
             }
             if let Some(runtime) = form.conversations_due(&cx.shared.runtimes) {
                 let call = calls::resumable(&RuntimeId::trusted(runtime.as_str()), Some(RESUMABLE_MAX), None);

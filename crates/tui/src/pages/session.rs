@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use plexus_client::ClientEvent;
 use plexus_protocol::SessionState;
+use plexus_protocol::api::history::{self, EventEnvelope};
 use plexus_protocol::api::sessions::AcceptedPrompt;
+use plexus_protocol::api::snapshot::Snapshot;
 use ratatui_textarea::TextArea;
-use serde_json::Value;
 
 use super::context::{Context, MouseAction, MouseInput, Step};
 use super::draw::Draw;
@@ -20,7 +21,7 @@ use super::shared::{ConnectionView, Overlay, Shared};
 use super::{Hint, Page, TuiPage};
 use crate::attachments::Attachment;
 use crate::card::LINGER_TIME;
-use crate::conversation::{Conversation, ConversationEvent, DrawContext, PageOf, ScrollPosition};
+use crate::conversation::{Conversation, DrawContext, ScrollPosition};
 use crate::input::{self, Key};
 use crate::mention::FileOffers;
 use crate::view_model::RequestView;
@@ -212,17 +213,17 @@ impl SessionPage {
     }
 
     /// Applies the first page of the open session.
-    pub(crate) fn on_opened(&mut self, opening: Option<(PageOf, Value, String)>, cx: &mut Context<'_>) {
+    pub(crate) fn on_opened(&mut self, opening: Option<&(history::Page, Snapshot)>, cx: &mut Context<'_>) {
         let Some(conversation) = &mut self.conversation else { return };
-        let after = opening.map(|(page, snapshot, next)| {
-            conversation.open(&page, &snapshot);
-            next
+        let after = opening.map(|(page, snapshot)| {
+            conversation.open(page, snapshot);
+            page.end.next.clone()
         });
         cx.effects.push(Effect::Attach { session: conversation.session.clone(), after });
     }
 
     /// Applies a page of older events.
-    pub(crate) fn on_page(&mut self, page: Result<PageOf, String>, shared: &mut Shared) {
+    pub(crate) fn on_page(&mut self, page: Result<history::Page, String>, shared: &mut Shared) {
         let area = self.conversation_area(shared);
         let Some(conversation) = &mut self.conversation else { return };
         match page {
@@ -256,7 +257,7 @@ impl SessionPage {
     pub(crate) fn on_rest(
         &mut self,
         block: u64,
-        loaded: Result<(Vec<ConversationEvent>, u64), String>,
+        loaded: Result<(Vec<EventEnvelope>, u64), String>,
         shared: &mut Shared,
     ) {
         if let Err(why) = &loaded {

@@ -17,7 +17,6 @@ mod tests;
 use std::collections::BTreeMap;
 
 use plexus_surfaces::{Change, Fold, Surface, SurfaceSet};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(crate) use keys::SurfaceStep;
@@ -67,8 +66,7 @@ impl SessionSurfaces {
     }
 
     /// Applies the body of a `surface_updated`.
-    pub(crate) fn apply(&mut self, body: Value) {
-        let Ok(change) = serde_json::from_value::<Change>(body) else { return };
+    pub(crate) fn apply(&mut self, change: Change) {
         let gap = self.set.apply(&change) == Fold::Gap;
         match &mut self.waiting {
             // The check whether it applies follows after the read.

@@ -75,8 +75,10 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
 fn new_session_starts_an_installed_agent_with_its_settings() {
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
     assert_eq!(focus(&stage), FormField::Agent, "nothing runs: the agent is chosen first");
-    let reply = json!({ "latest": { "current_mode_update": { "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
-        { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } });
+    let reply = snapshot_of(
+        &json!({ "latest": { "current_mode_update": { "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
+        { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } }),
+    );
     // Its newest session tells its settings, also if it does not run now.
     stage.keys(&["Down"]);
     stage.msg(done(CallTag::Form(FormCall::Offers("s_1".into())), 200, reply.clone()));
@@ -95,7 +97,10 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
     assert_eq!(started(&mut stage).len(), 1);
     stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_9", "", "idle", 0)));
     let asked = stage.effects.iter().find_map(|effect| match effect {
-        Effect::Set { tag: CallTag::Form(_), session, call } => Some(call.request(session)),
+        Effect::Set { tag: CallTag::Form(_), session, call } => Some({
+            let (method, params) = call.request(session);
+            (method, json!(params))
+        }),
         _ => None,
     });
     assert_eq!(asked, Some(("session.set_mode", json!({ "modeId": "auto", "session_id": "s_9" }))));
@@ -150,8 +155,10 @@ fn new_session_works_in_a_worktree_where_there_is_a_repository() {
 #[test]
 fn new_session_sets_the_model_before_the_prompt() {
     let mut stage = form(80, 24, &runtimes());
-    let options = json!({ "latest": { "config_option_update": { "configOptions": [{ "id": "model", "name": "Model", "category": "model",
-        "currentValue": "small", "options": [{ "value": "small", "name": "Small" }, { "value": "large", "name": "Large" }] }] } } });
+    let options = snapshot_of(
+        &json!({ "latest": { "config_option_update": { "configOptions": [{ "id": "model", "name": "Model", "category": "model",
+        "currentValue": "small", "options": [{ "value": "small", "name": "Small" }, { "value": "large", "name": "Large" }] }] } } }),
+    );
     stage.msg(done(CallTag::Form(FormCall::Offers("s_1".into())), 200, options));
     stage.type_text("go");
     stage.keys(&["S-Tab", "S-Tab"]);
@@ -162,7 +169,10 @@ fn new_session_sets_the_model_before_the_prompt() {
     assert_eq!(started(&mut stage).len(), 1);
     stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_9", "", "idle", 0)));
     let asked = stage.effects.iter().find_map(|effect| match effect {
-        Effect::Set { tag: CallTag::Form(_), session, call } => Some(call.request(session)),
+        Effect::Set { tag: CallTag::Form(_), session, call } => Some({
+            let (method, params) = call.request(session);
+            (method, json!(params))
+        }),
         _ => None,
     });
     assert_eq!(asked, Some(("model.set", json!({ "name": "large", "session_id": "s_9" }))));

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::attachments::read_image;
-use crate::conversation::ConversationEvent;
 
 /// A session that is open, its composer with the keys.
 fn writing() -> Stage {
@@ -116,8 +115,7 @@ fn paged(first: u64, last: u64, event: Value) -> Value {
 
 fn opened(stage: &mut Stage, events: &[Value]) {
     let subscription = stage.app.following();
-    let page = PageOf::read(&json!({ "events": events }));
-    stage.msg(Msg::Opened(subscription, Some((page, json!({}), "e:99".into()))));
+    stage.msg(Msg::Opened(subscription, opening_of(page_of(events, None), &json!({}))));
     stage.session_event(ClientEvent::Live);
     stage.keys(&["Esc"]);
     stage.effects.clear();
@@ -144,7 +142,7 @@ fn tool_call_says_what_is_left_out_and_loads_it_on_a_key() {
     // What comes meanwhile is not lost.
     stage.place = 9;
     stage.event("s_1", "tool_call_update", &json!({ "toolCallId": "t1", "title": "make all" }));
-    let whole = PageOf::read(&json!({ "events": [paged(5, 9, call("the beginning\nthe end", 0))] })).events;
+    let whole = page_of(&[paged(5, 9, call("the beginning\nthe end", 0))], None).events.into_vec();
     let subscription = stage.app.following();
     stage.msg(Msg::Whole(subscription, expected.block, Ok((whole, 9))));
     let screen = stage.screen();
@@ -178,8 +176,7 @@ fn tool_call_shows_a_change_at_its_lines_and_none_that_was_left_out() {
     let screen = stage.screen();
     assert!(screen.contains("298 - b") && screen.contains("298 + c"), "{screen}");
     assert!(screen.contains("src/other.rs") && !screen.contains("+0 -0"), "{screen}");
-    let mut events: Vec<ConversationEvent> = Vec::new();
-    events.extend(PageOf::read(&json!({ "events": [paged(6, 6, json!({ "toolCallId": "another" }))] })).events);
+    let events = page_of(&[paged(6, 6, json!({ "toolCallId": "another" }))], None).events.into_vec();
     let subscription = stage.app.following();
     stage.msg(Msg::Whole(subscription, 77, Ok((events, 6))));
     assert!(stage.screen().contains("298 + c"), "the answer for a block that is gone: {}", stage.screen());

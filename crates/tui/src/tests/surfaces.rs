@@ -166,10 +166,14 @@ fn tui_surfaces_come_with_the_snapshot_and_older_events_change_nothing() {
     let mut effects = Vec::new();
     stage.app.open("s_1".into(), &mut effects);
     let event = |place: u64, body: Value| json!({ "kind": "surface_updated", "cursor": format!("e:{place}"), "run_id": "r_1", "at": at(NOON), "event": body });
-    let page = json!({ "events": [event(1, shown("build", 1, &json!({}))), event(2, changed("build", 2, 0.6)), event(3, shown("gone", 1, &json!({})))] });
+    let events = [
+        event(1, shown("build", 1, &json!({}))),
+        event(2, changed("build", 2, 0.6)),
+        event(3, shown("gone", 1, &json!({}))),
+    ];
     let snapshot = json!({ "surfaces": [shown("build", 5, &json!({ "pinned": true })), shown("late", 1, &json!({}))] });
     let subscription = stage.app.following();
-    stage.msg(Msg::Opened(subscription, Some((PageOf::read(&page), snapshot, "e:3".into()))));
+    stage.msg(Msg::Opened(subscription, opening_of(page_of(&events, None), &snapshot)));
     stage.session_event(ClientEvent::Live);
     let screen = stage.screen();
     assert!(screen.contains("50%") && !screen.contains("60%"), "the snapshot is newer: {screen}");
