@@ -322,23 +322,13 @@ mod tests {
     use plexus_sessions::{Refused, TooRisky};
 
     fn receipt(state: RequestState) -> Box<Receipt> {
+        let by = Resolver { device_id: DeviceId::trusted("d_2"), name: "phone".into() };
         Box::new(Receipt {
-            request_id: RequestId::trusted("q_1"),
-            state,
             option_id: Some("allow".into()),
             ok: Some(true),
-            value: None,
-            ids: None,
-            answers: None,
-            reason: None,
-            edited: None,
-            edited_display: None,
-            edited_warnings: Vec::new(),
-            resolved_by: Resolver { device_id: DeviceId::trusted("d_2"), name: "phone".into() },
-            answered_by: None,
-            at: Timestamp::from_millis(0),
             cursor: Some("e:7".parse().unwrap()),
             won: true,
+            ..Receipt::new(RequestId::trusted("q_1"), state, by, Timestamp::from_millis(0))
         })
     }
 

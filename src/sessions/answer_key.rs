@@ -67,24 +67,8 @@ mod tests {
     }
 
     fn receipt(by: &str) -> Receipt {
-        Receipt {
-            request_id: RequestId::trusted("q_1"),
-            state: RequestState::Answered,
-            option_id: None,
-            ok: None,
-            value: None,
-            ids: None,
-            answers: None,
-            reason: None,
-            edited: None,
-            edited_display: None,
-            edited_warnings: Vec::new(),
-            resolved_by: Resolver { device_id: device(by), name: by.into() },
-            answered_by: None,
-            at: Timestamp::from_millis(0),
-            cursor: None,
-            won: false,
-        }
+        let by = Resolver { device_id: device(by), name: by.into() };
+        Receipt::new(RequestId::trusted("q_1"), RequestState::Answered, by, Timestamp::from_millis(0))
     }
 
     #[test]

@@ -360,22 +360,8 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
 /// Makes the receipt for a decision that ended a request.
 pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now: Timestamp) -> Receipt {
     let mut receipt = Receipt {
-        request_id: request.request_id.clone(),
-        state: RequestState::Answered,
-        option_id: None,
-        ok: None,
-        value: None,
-        ids: None,
-        answers: None,
-        reason: None,
-        edited: None,
-        edited_display: None,
-        edited_warnings: Vec::new(),
-        resolved_by: by,
         answered_by: Some(AnsweredBy::Person),
-        at: now,
-        cursor: None,
-        won: false,
+        ..Receipt::new(request.request_id.clone(), RequestState::Answered, by, now)
     };
     match decision {
         Decision::Option { id, kind, reason } => {

@@ -532,3 +532,27 @@ pub struct Receipt {
     #[schema(required)]
     pub won: bool,
 }
+
+impl Receipt {
+    /// The receipt of a request that ended in this state, without a choice.
+    pub fn new(request_id: RequestId, state: RequestState, resolved_by: Resolver, at: Timestamp) -> Self {
+        Self {
+            request_id,
+            state,
+            option_id: None,
+            ok: None,
+            value: None,
+            ids: None,
+            answers: None,
+            reason: None,
+            edited: None,
+            edited_display: None,
+            edited_warnings: Vec::new(),
+            resolved_by,
+            answered_by: None,
+            at,
+            cursor: None,
+            won: false,
+        }
+    }
+}

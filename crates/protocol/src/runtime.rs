@@ -247,27 +247,8 @@ impl RuntimeInfo {
 
     /// Makes a process of an earlier gateway of which only the runtime's name is known.
     pub fn unknown(id: RuntimeId, problem: String, now: Timestamp) -> Self {
-        Self {
-            runtime_id: id,
-            dialect: String::new(),
-            state: RuntimeState::Starting,
-            connect: Connect::Command(Vec::new()),
-            cwd: String::new(),
-            fixed_folder: false,
-            acted_unasked: None,
-            reviewer: None,
-            agent: None,
-            capabilities: None,
-            pid: None,
-            generation: 0,
-            instance: None,
-            problem: Some(problem),
-            stderr_tail: String::new(),
-            stopped: false,
-            outlives: true,
-            heard_at: None,
-            updated_at: now,
-        }
+        let spec = RuntimeSpec::new(id, "", Connect::Command(Vec::new()), "");
+        Self { problem: Some(problem), outlives: true, ..Self::starting(&spec, String::new(), 0, now) }
     }
 
     /// Returns the runtime for a device that may see only some of its sessions: without command, folder, process and the program's own
