@@ -447,8 +447,8 @@ impl Directory {
                     let handle = self.shared.registry.handle(id)?;
                     // While the session is being opened, its state is not in the handle.
                     let _opening = handle.opening.lock().await;
-                    if let Some(known) = handle.known(once)? {
-                        return Ok(known);
+                    if let Some(accepted) = handle.prompt_of_key(once)? {
+                        return Ok(accepted);
                     }
                 }
                 self.reopen(id).await.map_err(|refusal| match refusal {

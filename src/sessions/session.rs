@@ -460,8 +460,8 @@ impl Task {
                     .try_decide(|state, env, plan| {
                         if let Some(over) = over {
                             // A prompt that was accepted before needs no place in the queue.
-                            let known = once.as_ref().map_or(Ok(None), |once| state.known(once))?;
-                            return known.ok_or(SessionError::OverLimit(over));
+                            let accepted = state.prompt_of_key(once.as_ref())?;
+                            return accepted.ok_or(SessionError::OverLimit(over));
                         }
                         match again {
                             Some(run) => state.again(&run, content, by, once, env, plan),

@@ -169,8 +169,8 @@ impl SessionHandle {
     }
 
     /// Returns the run that was requested under this key, if the session has no task and remembers the key.
-    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
-        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
+    pub(super) fn prompt_of_key(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
+        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.prompt_of_key(Some(once)))
     }
 
     /// Returns a copy of the state, if there is no task. Callers that replace it must hold `opening`.

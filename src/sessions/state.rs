@@ -134,7 +134,7 @@ fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<Pro
 }
 
 /// The part of a session's state that is stored in its row.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct SessionCore {
     native_id: Option<NativeId>,
     title: Option<String>,
@@ -323,38 +323,22 @@ impl SessionStateMachine {
         let core = SessionCore {
             native_id,
             title: title.map(|title| label(&title, TITLE_MAX)),
-            named: false,
-            archived: false,
-            owner: None,
             cwd,
-            resolved_cwd: None,
-            process_cwd: None,
-            project: None,
             created_at: now,
-            prompted_at: None,
             updated_at: now,
             messages: Some(MessageCounts::default()),
-            meter: SpendMeter::default(),
-            ceilings: CeilingMemory::default(),
-            conduct: Conduct::default(),
             generation,
-            instance: None,
-            exited: None,
-            zero_seq: 0,
-            run: None,
-            queue: VecDeque::new(),
-            asks: BTreeMap::new(),
-            decided: VecDeque::new(),
-            surface_asks: BTreeMap::new(),
-            keyed: VecDeque::new(),
-            left: false,
-            checkpoint: None,
+            ..SessionCore::default()
         };
+        Self::with_core(origin, core, BTreeMap::new())
+    }
+
+    /// A session with the stored part of its state, and its open requests.
+    fn with_core(origin: Arc<Origin>, core: SessionCore, open: BTreeMap<RequestId, OpenRequest>) -> Self {
         Self {
             zero_run: zero_of(&origin),
             origin,
-            core,
-            open: BTreeMap::new(),
+            open,
             answered: VecDeque::new(),
             reopening: false,
             allowed_always: false,
@@ -363,8 +347,9 @@ impl SessionStateMachine {
             process_changed: false,
             ceilings: Arc::default(),
             unbooked: Spending::default(),
-            inherited_ticket: None,
+            inherited_ticket: core.run.as_ref().and_then(|run| run.ticket),
             retain_from: None,
+            core,
         }
     }
 
@@ -385,23 +370,7 @@ impl SessionStateMachine {
             (id, OpenRequest { request: Arc::new(request), key, deadline })
         });
         let open = open.collect();
-        let mut state = Self {
-            zero_run: zero_of(&origin),
-            origin,
-            core,
-            open,
-            answered: VecDeque::new(),
-            reopening: false,
-            allowed_always: false,
-            watched: BTreeMap::new(),
-            stored_prompts: BTreeSet::new(),
-            process_changed: false,
-            ceilings: Arc::default(),
-            unbooked: Spending::default(),
-            inherited_ticket: None,
-            retain_from: None,
-        };
-        state.inherited_ticket = state.core.run.as_ref().and_then(|run| run.ticket);
+        let mut state = Self::with_core(origin, core, open);
         for (run_id, seq) in since {
             if *run_id == state.zero_run {
                 state.core.zero_seq = seq + 1;
@@ -833,15 +802,16 @@ impl SessionStateMachine {
     // === client commands ===
 
     /// Returns the run of the prompt with this idempotency key, if it is remembered.
-    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
+    pub(super) fn prompt_of_key(&self, once: Option<&PromptKey>) -> Result<Option<AcceptedPrompt>, SessionError> {
+        let Some(once) = once else { return Ok(None) };
         let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
         let queued = self.core.queue.iter().enumerate();
         let queued = queued.map(|(index, queued)| (queued.once.as_ref(), &queued.run_id, Some(index + running)));
-        for (known, run_id, ahead) in under_way.chain(queued) {
-            if once.matches(known)? {
-                let known = accepted_prompt(run_id.clone(), ahead.unwrap_or(0));
-                return Ok(Some(AcceptedPrompt { queued: ahead.is_some(), ..known }));
+        for (stored, run_id, ahead) in under_way.chain(queued) {
+            if once.matches(stored)? {
+                let accepted = accepted_prompt(run_id.clone(), ahead.unwrap_or(0));
+                return Ok(Some(AcceptedPrompt { queued: ahead.is_some(), ..accepted }));
             }
         }
         for keyed in self.core.keyed.iter().rev() {

@@ -299,7 +299,7 @@ fn prompt_keys_of_last_ended_runs_are_remembered_within_bounds() {
     }
     let known = |bench: &Bench, n: u64| {
         let once = PromptKey::new(format!("k{n}"), by("laptop").device_id, text("x"));
-        bench.state.known(&once).unwrap()
+        bench.state.prompt_of_key(Some(&once)).unwrap()
     };
     assert!(known(&bench, 0).is_none(), "the oldest is forgotten");
     for n in 1..65 {

@@ -113,10 +113,8 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<AcceptedPrompt, SessionError> {
-        if let Some(once) = &once
-            && let Some(known) = self.known(once)?
-        {
-            return Ok(known);
+        if let Some(accepted) = self.prompt_of_key(once.as_ref())? {
+            return Ok(accepted);
         }
         self.accept_prompt(content, by, once, false, env, plan)
     }
@@ -131,10 +129,8 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<AcceptedPrompt, SessionError> {
-        if let Some(once) = &once
-            && let Some(known) = self.known(once)?
-        {
-            return Ok(known);
+        if let Some(accepted) = self.prompt_of_key(once.as_ref())? {
+            return Ok(accepted);
         }
         let cancelling = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
         if cancelling == Some(false) {
