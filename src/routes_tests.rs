@@ -143,7 +143,7 @@ fn routes_but_the_page_files_are_described_with_their_policy() {
 }
 
 #[test]
-fn openapi_references_all_resolve() {
+fn description_references_all_resolve() {
     fn walk(value: &Value, all: &Value) {
         if let Some(to) = value.get("$ref").and_then(Value::as_str) {
             assert!(all.pointer(to.trim_start_matches('#')).is_some(), "{to}");
@@ -154,8 +154,9 @@ fn openapi_references_all_resolve() {
             _ => {}
         }
     }
-    let all = openapi("0");
-    walk(&all, &all);
+    for all in [openapi("0"), asyncapi("0")] {
+        walk(&all, &all);
+    }
 }
 
 /// The schemas of both descriptions.

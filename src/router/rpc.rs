@@ -41,7 +41,7 @@ use super::presence::{PresenceGuard, Viewers};
 use super::socket_protocol::{Reply, SocketProtocol};
 use super::ui::{Shows, Ui};
 use super::wire;
-use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Target};
+use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Right, Target};
 use plexus_metrics::metrics;
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::rpc::{
@@ -301,10 +301,10 @@ impl Rpc {
     }
 
     /// Like [`named`](Self::named), with a permit.
-    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), RpcError> {
+    fn permitted<S: Right>(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<S>), RpcError> {
         let id = self.named(id)?;
         let session = self.session(&id)?;
-        let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
+        let permit = self.caller.permit(Target::Session(&id, &session.runtime_id))?;
         Ok((id, permit))
     }
 
@@ -314,7 +314,7 @@ impl Rpc {
         title: Option<String>,
         archived: Option<bool>,
     ) -> Result<PendingResult, RpcError> {
-        let (id, permit) = self.prompting(id)?;
+        let (id, permit) = self.permitted::<Prompt>(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
@@ -431,7 +431,7 @@ impl Rpc {
     fn start(&mut self, mut params: StartRun) -> Result<PendingResult, RpcError> {
         let (session, key) = (params.session_id.take(), params.idempotency_key.take());
         let content = Self::content(params)?;
-        let (id, permit) = self.prompting(session)?;
+        let (id, permit) = self.permitted::<Prompt>(session)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
     }
@@ -469,7 +469,7 @@ impl Rpc {
             (None, Some(run)) => Some(of_run(run).ok_or(SessionError::NoRun)?),
             (None, None) => None,
         };
-        let (id, permit) = self.prompting(id)?;
+        let (id, permit) = self.permitted::<Prompt>(id)?;
         let directory = self.state.directory.clone();
         let waiting = directory.runs(&Filter::session(id.clone()));
         Ok(Box::pin(async move {

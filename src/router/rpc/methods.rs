@@ -246,14 +246,6 @@ impl Rpc {
         Ok(Box::pin(async move { result(&Surfaces { surfaces: directory.surfaces().list(&id).await? }) }))
     }
 
-    /// Returns a session whose surfaces the client may draw.
-    fn drawing(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<DrawScope>), RpcError> {
-        let id = self.named(id)?;
-        let session = self.session(&id)?;
-        let permit = self.caller.permit::<DrawScope>(Target::Session(&id, &session.runtime_id))?;
-        Ok((id, permit))
-    }
-
     /// Draws in a session. `bytes`: the length of the call.
     fn draw(
         &self,
@@ -262,7 +254,7 @@ impl Rpc {
         bytes: usize,
         key: Option<String>,
     ) -> Result<PendingResult, RpcError> {
-        let (id, permit) = self.drawing(id)?;
+        let (id, permit) = self.permitted::<DrawScope>(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.surfaces().draw(&permit, &id, call, bytes, key).await?) }))
     }
@@ -284,7 +276,7 @@ impl Rpc {
 
     fn ask_by_surface(&mut self, params: SurfaceAsk, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceAsk { session_id, idempotency_key, ask } = params;
-        let (id, permit) = self.drawing(session_id)?;
+        let (id, permit) = self.permitted::<DrawScope>(session_id)?;
         let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(RpcError::params)?);
         Ok(Box::pin(
             async move { result(&directory.surfaces().ask(&permit, &id, call, bytes, idempotency_key).await?) },
@@ -293,7 +285,7 @@ impl Rpc {
 
     fn wait_for_answer(&mut self, params: SurfaceWait) -> Result<PendingResult, RpcError> {
         let SurfaceWait { session_id, ask_id, wait_s } = params;
-        let (id, permit) = self.drawing(session_id)?;
+        let (id, permit) = self.permitted::<DrawScope>(session_id)?;
         let state = self.state.clone();
         Ok(Box::pin(
             async move { result(&wait_for_ask(&state, &permit, &id, &ask_id, wait_s.unwrap_or_default()).await?) },
@@ -302,7 +294,7 @@ impl Rpc {
 
     fn restart(&mut self, params: RestartParams) -> Result<PendingResult, RpcError> {
         let RestartParams { session_id, run_id, idempotency_key } = params;
-        let (id, permit) = self.prompting(session_id)?;
+        let (id, permit) = self.permitted::<Prompt>(session_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) }))
     }

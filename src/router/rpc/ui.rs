@@ -95,7 +95,7 @@ impl Rpc {
             return Ok(now(result(&json!({ "ok": false, "status": status }))));
         };
         let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
-        let (id, permit) = self.prompting(Some(known.session_id))?;
+        let (id, permit) = self.permitted::<Prompt>(Some(known.session_id))?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move {
             match directory.cancel_because(&permit, &id, Some(run), reason).await {
@@ -141,7 +141,7 @@ impl Rpc {
             return Err(RpcError::no_method(method));
         }
         let wants: OfSession = parse(params)?;
-        let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
+        let (id, permit) = self.permitted::<Prompt>(wants.session_id).map_err(|failure| match method {
             // Without a session there is no runtime that could have such a method.
             "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
             _ if failure.code == -32602 => RpcError::no_method(method),
