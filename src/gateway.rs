@@ -447,7 +447,7 @@ fn persist(log: &Log) -> auth::PersistDevice {
                 events: Vec::new(),
                 rows: Some(Box::new(rows)),
                 kept: None,
-                heard: None,
+                received: None,
                 sync: true,
             };
             log.commit(entry).await.map(drop).map_err(|error| error.to_string())

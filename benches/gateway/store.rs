@@ -75,7 +75,7 @@ fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> Comm
         origin: Arc::clone(origin),
         events: (first..first + count as u64).map(event).collect(),
         rows,
-        heard: None,
+        received: None,
         kept: None,
         sync: false,
     }

@@ -216,7 +216,7 @@ impl Core {
     /// gateway received the first event in it.
     async fn gather(&self) -> Result<(Option<Fresh>, Option<std::time::Instant>), StoreError> {
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
-        let (mut fresh, mut heard): (Option<Fresh>, _) = (None, None);
+        let (mut fresh, mut received): (Option<Fresh>, _) = (None, None);
         let (mut end, since) = {
             let tail = self.tail();
             (tail.end, tail.batches.back().map_or(tail.start, |batch| batch.last))
@@ -233,7 +233,7 @@ impl Core {
             end = page.next;
             let mut tail = self.tail_mut();
             tail.end = end;
-            heard = heard.or(page.heard);
+            received = received.or(page.received);
             if let Some(batch) = batch {
                 let fresh = fresh.get_or_insert_with(|| Fresh {
                     since,
@@ -250,7 +250,7 @@ impl Core {
                 tail.shrink_to(HOT_TAIL);
             }
         }
-        Ok((fresh, heard))
+        Ok((fresh, received))
     }
 
     /// Writes to every socket that accepts data, first to subscribers that may answer. Returns whether a subscriber in the tail is
@@ -292,13 +292,13 @@ async fn pump(core: Arc<Core>) {
         // Read before the log: a subscriber that joins after that wakes the pump once more.
         let joined = core.joined.swap(false, Ordering::AcqRel);
         match core.gather().await {
-            Ok((fresh, heard)) => {
+            Ok((fresh, received)) => {
                 let grown = fresh.is_some();
                 if (grown || joined) && !core.flush_all(fresh.as_ref()).await {
                     core.tail_mut().shrink_to(QUIET_TAIL);
                 }
-                if let Some(heard) = heard {
-                    metrics().delivery.observe(heard.elapsed().as_secs_f64());
+                if let Some(received) = received {
+                    metrics().delivery.observe(received.elapsed().as_secs_f64());
                 }
                 if !grown {
                     core.news.changed().await;

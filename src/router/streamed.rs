@@ -66,7 +66,7 @@ struct State {
     page: Bytes,
     page_charge: Option<Charge>,
     /// The time when the gateway received the first event of the page.
-    heard: Option<std::time::Instant>,
+    received: Option<std::time::Instant>,
     out: OwnFrames,
     subs: Vec<Subscription>,
     blocked: bool,
@@ -211,7 +211,7 @@ impl Streamed {
             state: Mutex::new(State {
                 page: Bytes::new(),
                 page_charge: None,
-                heard: None,
+                received: None,
                 out: OwnFrames::new(&account),
                 subs: Vec::new(),
                 blocked: false,
@@ -288,10 +288,10 @@ impl Streamed {
         let mut state = self.state.lock();
         let flow = if state.dead { Flow::Dead } else { self.write(&mut state, cx) };
         // The time that a slow client takes is no measure of the gateway.
-        if let Some(heard) = state.heard.take()
+        if let Some(received) = state.received.take()
             && state.page.is_empty()
         {
-            metrics().delivery.observe(heard.elapsed().as_secs_f64());
+            metrics().delivery.observe(received.elapsed().as_secs_f64());
         }
         if flow == Flow::Blocked && !std::mem::replace(&mut state.blocked, true) {
             state.progress = Instant::now();
@@ -420,7 +420,7 @@ impl Streamed {
         state.subs[at..].rotate_left(1);
         state.page = frames.into();
         state.page_charge = Some(charge);
-        state.heard = page.heard;
+        state.received = page.received;
         true
     }
 

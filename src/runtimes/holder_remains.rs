@@ -29,7 +29,7 @@ impl Runtimes {
             });
         let mut all = Vec::new();
         for (place, name, found, path) in futures_util::future::join_all(looks).await {
-            let (known, remains) = match found {
+            let (state, remains) = match found {
                 Ok((holder, welcome)) => {
                     let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
                     match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
@@ -64,13 +64,13 @@ impl Runtimes {
                 HolderRemains::Late(_) | HolderRemains::Unusable => RuntimeId::trusted(name.as_str()),
             };
             self.left_ones().insert(place, remains);
-            all.push(OrphanedRuntime { id, place, known });
+            all.push(OrphanedRuntime { id, place, state });
         }
         all
     }
 
     fn survives(&self, holder: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
-        let known = OrphanState::All {
+        let state = OrphanState::All {
             spec: Box::new(kept.spec.clone()),
             generation: kept.generation,
             instance: holder.instance().to_owned(),
@@ -79,7 +79,7 @@ impl Runtimes {
             started_at: welcome.started_at.into(),
         };
         let survivor = SurvivingProcess { holder, welcome, generation: kept.generation, sessions: Vec::new() };
-        (known, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
+        (state, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
     }
 
     /// Ends a runtime that no gateway can take over.

@@ -77,14 +77,14 @@ impl SessionRoutes {
 
     /// Adds a session that continues from an earlier gateway: events of the output that it covers are not repeated.
     pub(super) fn reattach(&mut self, session: ReattachedSession) {
-        let ReattachedSession { native, sender, heard, asks, prompt, start: _ } = session;
+        let ReattachedSession { native, sender, processed, asks, prompt, start: _ } = session;
         self.natives.insert(native, sender.clone());
         self.asks.extend(asks.into_iter().map(|key| (key, sender.clone())));
         self.tickets.extend(prompt.map(|ticket| (ticket, sender.clone())));
         if prompt.is_some() {
             self.prompted = Some(sender.clone());
         }
-        self.covered.push((sender.clone(), heard));
+        self.covered.push((sender.clone(), processed));
         self.adopted = true;
         self.sessions.push(sender);
     }
@@ -414,7 +414,7 @@ mod tests {
         RuntimeEvent::Event { native: native.map(NativeId::from), draft }
     }
 
-    fn heard(routes: &mut SessionRoutes, session: &Session) -> Vec<String> {
+    fn received(routes: &mut SessionRoutes, session: &Session) -> Vec<String> {
         let mut all = Vec::new();
         for (sender, batch) in &routes.batches {
             if sender.same(&session.sender) {
@@ -443,8 +443,8 @@ mod tests {
         open(&mut routes, &again, 3);
         routes.route(event(Some("A"), "1"));
         opened(&mut routes, 3, "A");
-        assert_eq!(heard(&mut routes, &again), ["opened A", "agent_message_chunk 1"]);
-        assert_eq!(heard(&mut routes, &other), ["opened B"]);
+        assert_eq!(received(&mut routes, &again), ["opened A", "agent_message_chunk 1"]);
+        assert_eq!(received(&mut routes, &other), ["opened B"]);
     }
 
     #[tokio::test]
@@ -458,8 +458,8 @@ mod tests {
             routes.route(said);
         }
         let chunk = |n: u8| format!("agent_message_chunk {n}");
-        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
-        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
+        assert_eq!(received(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
+        assert_eq!(received(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
         assert_eq!(routes.batches().len(), 2, "one batch a session");
     }
 
@@ -474,8 +474,8 @@ mod tests {
         opened(&mut routes, 1, "A");
         opened(&mut routes, 2, "B");
         let chunk = |text: &str| format!("agent_message_chunk {text}");
-        assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk("hello"), chunk("for A")]);
-        assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk("for B")]);
+        assert_eq!(received(&mut routes, &a), ["opened A".into(), chunk("hello"), chunk("for A")]);
+        assert_eq!(received(&mut routes, &b), ["opened B".into(), chunk("for B")]);
     }
 
     #[tokio::test]
@@ -487,7 +487,7 @@ mod tests {
             native: "A".into(),
             sender,
             start,
-            heard: 5,
+            processed: 5,
             asks: Vec::new(),
             prompt: None,
         });
@@ -495,7 +495,7 @@ mod tests {
         opened(&mut routes, 7, "B");
         routes.route(RuntimeEvent::NotOpened { ticket: Ticket(8), error: refusal("no".into()) });
         routes.route(event(Some("A"), "mine"));
-        assert_eq!(heard(&mut routes, &a), ["agent_message_chunk mine"]);
+        assert_eq!(received(&mut routes, &a), ["agent_message_chunk mine"]);
     }
 
     #[tokio::test]
@@ -505,7 +505,7 @@ mod tests {
         routes.route(event(Some("stranger"), "early"));
         opened(&mut routes, 1, "A");
         routes.route(event(Some("stranger"), "late"));
-        assert_eq!(heard(&mut routes, &a), ["opened A", "raw early", "raw late"]);
+        assert_eq!(received(&mut routes, &a), ["opened A", "raw early", "raw late"]);
     }
 
     #[tokio::test]
@@ -516,9 +516,9 @@ mod tests {
         }
         open(&mut routes, &a, 1);
         opened(&mut routes, 1, "A");
-        let heard = heard(&mut routes, &a);
-        assert!(heard[1].starts_with("raw 5 messages arrived before"), "{}", heard[1]);
-        assert_eq!(heard.len(), EARLY_MAX + 2);
+        let received = received(&mut routes, &a);
+        assert!(received[1].starts_with("raw 5 messages came before"), "{}", received[1]);
+        assert_eq!(received.len(), EARLY_MAX + 2);
     }
 
     #[tokio::test]
@@ -528,6 +528,6 @@ mod tests {
         open(&mut routes, &b, 2);
         opened(&mut routes, 1, "A");
         opened(&mut routes, 2, "A");
-        assert_eq!(heard(&mut routes, &b), ["not opened: the runtime used the session id A twice"]);
+        assert_eq!(received(&mut routes, &b), ["not opened: the runtime used the session id A twice"]);
     }
 }

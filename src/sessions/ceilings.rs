@@ -195,7 +195,7 @@ impl CeilingBook {
     /// Records an answer about today, as it is stored with a session; the latest one counts.
     pub(super) fn answered(&self, answer: &DayAnswer) {
         let newer = |facts: &CeilingFacts| {
-            answer.day == facts.day && facts.answer.as_ref().is_none_or(|known| known.at < answer.at)
+            answer.day == facts.day && facts.answer.as_ref().is_none_or(|earlier| earlier.at < answer.at)
         };
         if newer(&self.facts.load()) {
             self.change(|facts| {

@@ -185,7 +185,7 @@ impl World {
         self.members.iter().enumerate().flat_map(of).collect()
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn questions(&self) -> Vec<String> {
         self.open().into_iter().map(|(nth, open)| format!("{nth} {}", open.title)).collect()
     }
 
@@ -211,7 +211,7 @@ impl World {
             let clocks = (Timestamp::from_millis(self.now), Instant::now());
             let prompts: Vec<_> = old
                 .prompt_contents()
-                .map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap()))
+                .map(|(run, content)| (run.clone(), serde_json::to_vec(&**content).unwrap()))
                 .collect();
             let row = old.row();
             let since = std::iter::empty();
@@ -244,12 +244,12 @@ impl World {
         fn of(what: &'static str) -> impl Fn(&&(usize, Arc<Request>)) -> bool {
             move |(_, open)| open.title.starts_with(what)
         }
-        assert!(open.iter().filter(of("All sessions")).count() <= 1, "{:?}", self.asked());
+        assert!(open.iter().filter(of("All sessions")).count() <= 1, "{:?}", self.questions());
         let facts = self.book.facts(Timestamp::from_millis(self.now));
         for (nth, member) in self.members.iter().enumerate() {
             let info = member.state.info();
             let mine = open.iter().filter(|(of, _)| *of == nth).filter(of("This session")).count();
-            assert!(mine <= 1, "{:?}", self.asked());
+            assert!(mine <= 1, "{:?}", self.questions());
             let held = member.state.held();
             assert!(info.queue.iter().all(|queued| queued.ceiling == held), "{held:?} {:?}", info.queue);
             if info.run_id.is_some() || info.queue.is_empty() {
@@ -259,7 +259,7 @@ impl World {
                 CeilingOf::Day => facts.stopped() || open.iter().any(|one| of("All sessions")(&one)),
                 CeilingOf::Session => member.state.is_stopped() || mine == 1,
             };
-            assert!(explained, "prompts of {nth} wait and nobody is asked: {held:?} {:?}", self.asked());
+            assert!(explained, "prompts of {nth} wait and nobody is asked: {held:?} {:?}", self.questions());
         }
     }
 }
@@ -269,9 +269,9 @@ fn ceiling_of_a_session_asks_once_and_lets_the_run_go_on() {
     let mut world = World::new(2, "", "100 tokens");
     world.prompt(0);
     world.spend(0, 99);
-    assert_eq!(world.asked(), Vec::<String>::new());
+    assert_eq!(world.questions(), Vec::<String>::new());
     world.spend(0, 21);
-    assert_eq!(world.asked(), ["0 This session has spent 120 of 100 tokens. Go on?"]);
+    assert_eq!(world.questions(), ["0 This session has spent 120 of 100 tokens. Go on?"]);
     assert!(world.members[0].state.info().run_id.is_some(), "the run goes on");
     let request = world.open()[0].1.clone();
     assert_eq!((request.risk, request.display.as_str()), (Risk::Elevated, request.title.as_str()));
@@ -281,19 +281,19 @@ fn ceiling_of_a_session_asks_once_and_lets_the_run_go_on() {
     world.end(0);
     world.restart();
     world.check();
-    assert_eq!((world.asked().len(), world.queue(0), world.members[0].started), (1, 2, 1));
+    assert_eq!((world.questions().len(), world.queue(0), world.members[0].started), (1, 2, 1));
     assert_eq!(world.said.iter().filter(|said| said.contains("this session")).count(), 2, "{:?}", world.said);
     // Another session is free.
     assert!(!world.prompt(1));
     assert!(world.answer(0, true).unwrap().ok.unwrap());
     assert_eq!((world.queue(0), world.members[0].started), (1, 2), "the next one runs");
     world.restart();
-    assert_eq!((world.asked().len(), world.members[0].started), (0, 2), "the answer survives");
+    assert_eq!((world.questions().len(), world.members[0].started), (0, 2), "the answer survives");
     // From what was spent the same may be spent again.
     world.spend(0, 99);
-    assert!(world.asked().is_empty());
+    assert!(world.questions().is_empty());
     world.spend(0, 1);
-    assert_eq!(world.asked(), ["0 This session has spent 225 of 225 tokens. Go on?"]);
+    assert_eq!(world.questions(), ["0 This session has spent 225 of 225 tokens. Go on?"]);
 }
 
 #[test]
@@ -303,19 +303,19 @@ fn ceiling_answered_with_stop_keeps_prompts_and_the_next_one_asks_again() {
     assert!(world.prompt(0));
     assert!(!world.answer(0, false).unwrap().ok.unwrap());
     world.restart();
-    assert_eq!((world.asked().len(), world.queue(0), world.members[0].started), (0, 1, 1));
+    assert_eq!((world.questions().len(), world.queue(0), world.members[0].started), (0, 1, 1));
     world.check();
     assert!(world.prompt(0));
-    assert_eq!((world.asked().len(), world.queue(0)), (1, 2));
+    assert_eq!((world.questions().len(), world.queue(0)), (1, 2));
     // Raised, nothing is asked any more, and what waits runs.
     world.limit("", "50 tokens");
-    assert_eq!((world.asked().len(), world.queue(0), world.members[0].started), (0, 1, 2));
+    assert_eq!((world.questions().len(), world.queue(0), world.members[0].started), (0, 1, 2));
     // Without a ceiling nothing waits.
     world.limit("", "1 tokens");
-    assert_eq!((world.asked().len(), world.queue(0)), (1, 1));
+    assert_eq!((world.questions().len(), world.queue(0)), (1, 1));
     world.limit("", "");
     world.end(0);
-    assert_eq!((world.asked().len(), world.queue(0), world.members[0].started), (0, 0, 3));
+    assert_eq!((world.questions().len(), world.queue(0), world.members[0].started), (0, 0, 3));
 }
 
 #[test]
@@ -325,12 +325,12 @@ fn ceiling_of_a_day_asks_once_for_all_and_ends_with_the_day() {
     world.prompt(1);
     world.prompt(2);
     world.spend(1, 60);
-    assert_eq!(world.asked(), ["1 All sessions have spent 120 of 100 tokens today. Go on?"]);
+    assert_eq!(world.questions(), ["1 All sessions have spent 120 of 100 tokens today. Go on?"]);
     world.spend(2, 60);
     assert!(world.prompt(0) && world.prompt(1) && world.prompt(2));
-    assert_eq!(world.asked().len(), 1, "one request in all: {:?}", world.asked());
+    assert_eq!(world.questions().len(), 1, "one request in all: {:?}", world.questions());
     world.restart();
-    assert_eq!(world.asked().len(), 1);
+    assert_eq!(world.questions().len(), 1);
     world.end(1);
     world.end(2);
     assert_eq!([0, 1, 2].map(|nth| world.queue(nth)), [1, 1, 1]);
@@ -338,21 +338,21 @@ fn ceiling_of_a_day_asks_once_for_all_and_ends_with_the_day() {
     world.answer(0, true);
     assert_eq!([0, 1, 2].map(|nth| world.queue(nth)), [0, 0, 0], "all go on");
     world.spend(0, 100);
-    assert_eq!(world.asked(), ["0 All sessions have spent 280 of 280 tokens today. Go on?"]);
+    assert_eq!(world.questions(), ["0 All sessions have spent 280 of 280 tokens today. Go on?"]);
     assert!(world.prompt(2));
     // Stop is for all; the next prompt of any asks again.
     world.answer(0, false);
-    assert!(world.asked().is_empty());
+    assert!(world.questions().is_empty());
     world.check();
     world.restart();
-    assert!(world.asked().is_empty());
+    assert!(world.questions().is_empty());
     assert!(world.prompt(1));
-    assert_eq!(world.asked().len(), 1);
+    assert_eq!(world.questions().len(), 1);
     world.check();
     world.end(2);
     assert_eq!(world.queue(2), 1);
     world.next_day();
-    assert_eq!((world.asked().len(), world.queue(2)), (0, 0), "the next day releases what waits");
+    assert_eq!((world.questions().len(), world.queue(2)), (0, 0), "the next day releases what waits");
     world.check();
 }
 
@@ -361,18 +361,18 @@ fn ceiling_question_moves_on_when_its_session_ends() {
     let mut world = World::new(2, "10 tokens", "");
     world.run(0, 10);
     assert!(world.prompt(1));
-    assert_eq!(world.asked()[0].chars().next(), Some('0'));
+    assert_eq!(world.questions()[0].chars().next(), Some('0'));
     let exit = super::RuntimeExit::default();
     world.decide(0, |state, env, plan| state.runtime_exited(&exit, env, plan));
     world.book.release(&SessionId::trusted("s_0"));
     world.settle();
-    assert_eq!(world.asked()[0].chars().next(), Some('1'), "{:?}", world.asked());
+    assert_eq!(world.questions()[0].chars().next(), Some('1'), "{:?}", world.questions());
     world.check();
     // A prompt that waits can be removed, and the question stays.
     let queued = world.members[1].state.info().queue[0].run_id.clone();
     world.decide(1, |state, env, plan| state.cancel(Some(&queued), (&by("me"), None), env, plan)).unwrap();
     world.settle();
-    assert_eq!((world.queue(1), world.asked().len()), (0, 1));
+    assert_eq!((world.queue(1), world.questions().len()), (0, 1));
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn ceiling_of_a_session_alone_counts_before_that_of_all() {
     world.book.set(ConfiguredCeilings::default(), world.set.clone());
     world.run(0, 50);
     world.run(1, 50);
-    assert_eq!(world.asked().len(), 1);
+    assert_eq!(world.questions().len(), 1);
     assert!(world.prompt(0) && !world.prompt(1));
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Changes {
     /// The states of sessions by identifier. A session without an entry was deleted, or was never prompted.
     turns: dashmap::DashMap<SessionId, Arc<SessionTurn>>,
     /// Scans for prompts whose runs have not begun.
-    starts: Mutex<HashMap<SessionId, noting::StartLook>>,
+    starts: Mutex<HashMap<SessionId, noting::StartScan>>,
     queued: Mutex<noting::QueuedPrompts>,
 }
 
@@ -64,7 +64,7 @@ struct SessionTurn {
 struct OpenFolder {
     calls: Arc<Semaphore>,
     store: Mutex<Option<Arc<FolderStore>>>,
-    looked: Mutex<Option<(FolderLook, Instant)>>,
+    scanned: Mutex<Option<(FolderLook, Instant)>>,
     /// The end of a scan of a folder that was too large, and its error.
     too_large: Mutex<Option<(WorkspaceError, Instant)>>,
     maintained: Mutex<Instant>,
@@ -92,28 +92,28 @@ impl FolderCall {
     }
 
     /// Scans the folder, unless it was just scanned. Blocks.
-    fn fresh_look(&self) -> Result<FolderLook, WorkspaceError> {
-        let kept = self.folder.looked.lock().clone();
+    fn fresh_scan(&self) -> Result<FolderLook, WorkspaceError> {
+        let kept = self.folder.scanned.lock().clone();
         match kept.filter(|(_, at)| at.elapsed() < FRESH) {
-            Some((look, _)) => Ok(look),
-            None => self.look(),
+            Some((scan, _)) => Ok(scan),
+            None => self.scan(),
         }
     }
 
     /// Scans the folder. Blocks.
-    fn look(&self) -> Result<FolderLook, WorkspaceError> {
+    fn scan(&self) -> Result<FolderLook, WorkspaceError> {
         let too_large = self.folder.too_large.lock().clone();
         if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < LEFT_ALONE) {
             return Err(error);
         }
         let begun = Instant::now();
-        let look = self.store()?.look();
-        if let Err(error @ (WorkspaceError::Slow(_) | WorkspaceError::TooManyFiles)) = &look {
+        let scan = self.store()?.look();
+        if let Err(error @ (WorkspaceError::Slow(_) | WorkspaceError::TooManyFiles)) = &scan {
             *self.folder.too_large.lock() = Some((error.clone(), Instant::now()));
         }
-        let look = look?;
-        *self.folder.looked.lock() = Some((look.clone(), begun));
-        Ok(look)
+        let scan = scan?;
+        *self.folder.scanned.lock() = Some((scan.clone(), begun));
+        Ok(scan)
     }
 
     fn changes(&self, session: &SessionId, run: Option<&RunId>) -> Result<SessionChanges, WorkspaceError> {
@@ -121,7 +121,7 @@ impl FolderCall {
         if !store.knows(session.as_str())? {
             return Err(if run.is_some() { WorkspaceError::NoRun } else { WorkspaceError::NoBase });
         }
-        store.changes(session.as_str(), run.map(RunId::as_str), &self.fresh_look()?)
+        store.changes(session.as_str(), run.map(RunId::as_str), &self.fresh_scan()?)
     }
 }
 
@@ -133,8 +133,8 @@ impl Changes {
         let new = || {
             let calls = Arc::new(Semaphore::new(CALLS));
             let maintained = Mutex::new(Instant::now());
-            let (store, looked, too_large) = (Mutex::default(), Mutex::default(), Mutex::default());
-            Arc::new(OpenFolder { calls, store, looked, too_large, maintained })
+            let (store, scanned, too_large) = (Mutex::default(), Mutex::default(), Mutex::default());
+            Arc::new(OpenFolder { calls, store, scanned, too_large, maintained })
         };
         Arc::clone(&self.folders.entry(cwd.to_owned()).or_insert_with(new))
     }
@@ -226,9 +226,9 @@ fn digest_of(text: &str) -> String {
 fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
     let mut view = view::empty(info);
     // A user may just have written to the folder. Requests for single files afterwards share this scan.
-    *call.folder.looked.lock() = None;
-    let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_look()?)));
-    let (found, look) = match found {
+    *call.folder.scanned.lock() = None;
+    let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_scan()?)));
+    let (found, scan) = match found {
         Ok(found) => found,
         // These are no failures: the list contains the fix.
         Err(error) => {
@@ -237,7 +237,7 @@ fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<Ch
             return Ok(view);
         }
     };
-    view::add(&mut view, &found, &look);
+    view::add(&mut view, &found, &scan);
     view.rev = digest_of(&format!("{view:?}"));
     Ok(view)
 }
@@ -297,8 +297,8 @@ fn undo(
     by: &Resolver,
 ) -> Result<UndoneChange, ChangesError> {
     let store = call.store()?;
-    let look = call.look()?;
-    let found = store.changes(session.as_str(), None, &look)?;
+    let scan = call.scan()?;
+    let found = store.changes(session.as_str(), None, &scan)?;
     let (patch_id, note) = (mint("u_"), serde_json::to_string(by).unwrap_or_default());
     let order = UndoOrder {
         session: session.as_str(),
@@ -310,7 +310,7 @@ fn undo(
         note: &note,
     };
     let undone = store.undo(&found, &order);
-    *call.folder.looked.lock() = None;
+    *call.folder.scanned.lock() = None;
     let undone = undone?;
     let patch = String::from_utf8_lossy(&undone.patch).into_owned();
     Ok(UndoneChange { path: undone.undone.path, patch_id, patch })
@@ -386,7 +386,7 @@ impl Changes {
         let session = info.session_id.clone();
         let redo = move |call: &FolderCall| {
             let redone = call.store()?.redo(session.as_str(), &patch_id);
-            *call.folder.looked.lock() = None;
+            *call.folder.scanned.lock() = None;
             Ok(view::kept_patch(&redone?))
         };
         self.of_session(info, redo).await

@@ -63,7 +63,7 @@ pub struct CommitEntry {
     /// request beside an event (the session's view) is then never older than the event. It runs under the writer's lock, too.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
     /// The time when the gateway received the first byte of the entry from a runtime; measures the time until every client has it.
-    pub heard: Option<Instant>,
+    pub received: Option<Instant>,
     /// `true` if the entry must be on disk before the commit returns.
     pub sync: bool,
 }

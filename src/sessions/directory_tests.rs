@@ -88,7 +88,7 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
         events,
         rows: Some(Box::new(rows)),
         kept: None,
-        heard: None,
+        received: None,
         sync: false,
     };
     log.commit(entry).await.unwrap();
@@ -417,7 +417,7 @@ async fn directory_snapshot_reads_only_its_own_session() {
             events: Vec::new(),
             rows: Some(Box::new(rows)),
             kept: None,
-            heard: None,
+            received: None,
             sync: false,
         };
         log.commit(entry).await.unwrap();
@@ -473,8 +473,8 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
         tokio::spawn(async move { directory.snapshots().get(&id).await.unwrap() })
     };
     let mut all = Vec::new();
-    for asked in (0..64).map(ask).collect::<Vec<_>>() {
-        all.push(asked.await.unwrap());
+    for answer in (0..64).map(ask).collect::<Vec<_>>() {
+        all.push(answer.await.unwrap());
     }
     let one = &all[0];
     assert!(all.iter().all(|other| Arc::ptr_eq(&one.messages, &other.messages)), "folded once for all");
@@ -485,8 +485,8 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
     // The page before the snapshot and the snapshot make up the whole text.
     let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true, output: usize::MAX };
     let to = super::LogPlace::before(one.before.as_ref().unwrap().position);
-    let mut room = plexus_ledger::Ledger::default().connection("phone").nothing();
-    let page = directory.log().page_before(id, to, limit, &mut room).await.unwrap();
+    let mut charge = plexus_ledger::Ledger::default().connection("phone").nothing();
+    let page = directory.log().page_before(id, to, limit, &mut charge).await.unwrap();
     let older: String = page
         .items
         .iter()
@@ -561,7 +561,7 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
         body: body.to_string().into(),
         native: None,
     };
-    let asked = |run: &str, words: &str| {
+    let content = |run: &str, words: &str| {
         let prompt = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
         let echo = serde_json::json!({ "content": { "type": "text", "text": "an echo of the agent's" } });
         let chunk = |seq, body| event(run, seq, Kind::UserMessageChunk, body);
@@ -596,21 +596,23 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
         events: Vec::new(),
         rows: Some(Box::new(rows)),
         kept: None,
-        heard: None,
+        received: None,
         sync: false,
     };
     log.commit(entry).await.unwrap();
     for events in [
-        asked("r_1", "the first"),
+        content("r_1", "the first"),
         queued,
         output("r_1", 50_000),
-        asked("r_2", "the second"),
+        content("r_2", "the second"),
         never,
         output("r_2", 500),
     ] {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
-            log.commit(CommitEntry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();
+            log.commit(CommitEntry { origin, events, rows: None, kept: None, received: None, sync: false })
+                .await
+                .unwrap();
         }
     }
     let before = || store.events.swap(0, std::sync::atomic::Ordering::SeqCst);

@@ -270,7 +270,7 @@ impl Export {
     }
 
     fn tool(&mut self, at: Timestamp, above: Option<Above>, id: String, update: Map<String, Value>) {
-        let is = |part: &Part| matches!(&part.kind, PartKind::Tool { id: known, .. } if *known == id);
+        let is = |part: &Part| matches!(&part.kind, PartKind::Tool { id: current, .. } if *current == id);
         let index = self.parts.iter().rposition(is).unwrap_or_else(|| {
             let kind = PartKind::Tool { id: id.clone(), call: ToolCall::default(), finished: false };
             self.push(Part { at, above: None, kind });
@@ -291,7 +291,7 @@ impl Export {
     fn surface(&mut self, at: Timestamp, name: String, body: Value) {
         let title = body["title"].as_str().map(|title| line(title, TITLE_MAX));
         let followed = serde_json::from_value::<Change>(body).ok().map(|change| self.surfaces.apply(&change));
-        let is = |part: &Part| matches!(&part.kind, PartKind::Surface { name: known, finished: false, .. } if *known == name);
+        let is = |part: &Part| matches!(&part.kind, PartKind::Surface { name: current, finished: false, .. } if *current == name);
         let index = self.parts.iter().rposition(is);
         if let Some(Followed::Closed(last)) = followed {
             if let Some(index) = index {
@@ -302,8 +302,8 @@ impl Export {
         if matches!(followed, Some(Followed::Known)) {
             return;
         }
-        let known = self.surfaces.get(&name).and_then(Surface::title).map(|title| line(title, TITLE_MAX));
-        let title = known.or(title);
+        let current = self.surfaces.get(&name).and_then(Surface::title).map(|title| line(title, TITLE_MAX));
+        let title = current.or(title);
         match index.and_then(|index| self.parts.get_mut(index)) {
             Some(Part { kind: PartKind::Surface { title: shown, .. }, .. }) => {
                 if let Some(title) = title {
@@ -639,7 +639,7 @@ mod tests {
             let tag = tag.split('>').next().unwrap();
             let name = tag.trim_start_matches('/').split(' ').next().unwrap();
             let ours = "title header h1 dl dt dd main section details summary h2 time pre html";
-            assert!(ours.split(' ').any(|known| known == name), "<{tag}>");
+            assert!(ours.split(' ').any(|current| current == name), "<{tag}>");
             assert!(!tag.contains("on") || name == "section", "<{tag}>");
         }
         let text = export(Format::Markdown, evil, &events);

@@ -49,7 +49,7 @@ async fn log_of(events: &[(Kind, String, u8)], group: usize) -> Log {
             events: events.collect(),
             rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
             kept: None,
-            heard: None,
+            received: None,
             sync: false,
         };
         log.commit(entry).await.unwrap();
@@ -101,7 +101,7 @@ impl Folded {
                 // Output is compared as a whole, parents by the fold of every screen.
                 update.remove("_meta");
                 update.remove("sessionUpdate");
-                match self.tools.iter_mut().find(|(known, ..)| *known == id) {
+                match self.tools.iter_mut().find(|(other, ..)| *other == id) {
                     Some((_, call, whole)) => {
                         call.extend(update);
                         whole.push_str(&output);
@@ -148,7 +148,7 @@ async fn plain(log: &Log) -> Vec<Arc<Event>> {
 }
 
 /// Room for any page.
-fn room() -> Charge {
+fn charge() -> Charge {
     Ledger::default().connection("phone").nothing()
 }
 
@@ -156,7 +156,7 @@ async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
     let (mut pages, mut from) = (Vec::new(), LogPlace::before(Position(1)));
     let filter = Filter::session(SessionId::trusted("s_1"));
     loop {
-        let page = log.page_after(&filter, from, limit, &mut room()).await.unwrap();
+        let page = log.page_after(&filter, from, limit, &mut charge()).await.unwrap();
         assert!(page.to > from || page.items.is_empty());
         from = page.to;
         let more = page.more;
@@ -170,7 +170,7 @@ async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
 async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
     let (mut pages, mut to) = (Vec::new(), LogPlace::after(log.head()));
     loop {
-        let page = log.page_before(&SessionId::trusted("s_1"), to, limit, &mut room()).await.unwrap();
+        let page = log.page_before(&SessionId::trusted("s_1"), to, limit, &mut charge()).await.unwrap();
         assert!(page.from < to || page.items.is_empty());
         to = page.from;
         let more = page.more;
@@ -286,7 +286,7 @@ async fn history_merges_many_chunks_into_one_item() {
     let log = log_of(&events, 7).await;
     let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true, output: usize::MAX };
     let page =
-        log.page_before(&SessionId::trusted("s_1"), LogPlace::after(log.head()), limit, &mut room()).await.unwrap();
+        log.page_before(&SessionId::trusted("s_1"), LogPlace::after(log.head()), limit, &mut charge()).await.unwrap();
     assert!(!page.more && page.from == LogPlace::before(Position(1)));
     let [usage, message, ended] = &page.items[..] else { panic!("{:?}", page.items.len()) };
     assert_eq!((usage.first().kind, ended.first().kind), (Kind::UsageUpdate, Kind::RunEnded));
@@ -308,7 +308,7 @@ async fn history_shortens_tool_calls_where_it_is_asked_to() {
     let end = LogPlace::after(log.head());
     let page = async |output| {
         let limit = PageLimit { items: 100, bytes: 64 << 10, merge: true, output };
-        log.page_before(&SessionId::trusted("s_1"), end, limit, &mut room()).await.unwrap()
+        log.page_before(&SessionId::trusted("s_1"), end, limit, &mut charge()).await.unwrap()
     };
     assert_eq!(page(usize::MAX).await.items.len(), 1, "one is larger than a page");
     let short = page(1024).await;

@@ -133,8 +133,8 @@ impl IndexWriter {
             if self.text.is_empty() {
                 (self.role, self.position) = (role, position);
             }
-            let room = PASSAGE.saturating_sub(self.text.len());
-            let (now, later) = words.split_at(words.floor_char_boundary(room));
+            let free = PASSAGE.saturating_sub(self.text.len());
+            let (now, later) = words.split_at(words.floor_char_boundary(free));
             self.text.push_str(now);
             words = later;
             if !words.is_empty() || self.text.len() >= PASSAGE {
@@ -164,7 +164,7 @@ impl IndexWriter {
             events: Vec::new(),
             rows: Some(Box::new(rows)),
             kept: None,
-            heard: None,
+            received: None,
             sync: false,
         };
         self.log.commit(entry).await.map(drop)

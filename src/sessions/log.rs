@@ -166,7 +166,7 @@ impl Log {
         let ring = self.shared.ring.read();
         if ring.events.is_empty() {
             // Nothing was committed since the start: enough only for a reader at the head.
-            return (after >= self.head()).then_some(EventPage { events: Vec::new(), next: after, heard: None });
+            return (after >= self.head()).then_some(EventPage { events: Vec::new(), next: after, received: None });
         }
         let first = ring.first;
         if after.next() < first {
@@ -175,11 +175,11 @@ impl Log {
             return self.level(filter, after).map(|head| EventPage {
                 events: Vec::new(),
                 next: head.max(after),
-                heard: None,
+                received: None,
             });
         }
         let from = usize::try_from(after.0 + 1 - first.0).unwrap_or(usize::MAX).min(ring.events.len());
-        let mut page = EventPage { events: Vec::new(), next: after, heard: None };
+        let mut page = EventPage { events: Vec::new(), next: after, received: None };
         let mut bytes = 0;
         for (n, event) in ring.events.range(from..).enumerate() {
             if let Some(event) = event.as_ref().filter(|event| filter.takes(&event.origin)) {
@@ -188,7 +188,7 @@ impl Log {
                 }
                 bytes += event.weight();
                 if page.events.is_empty() {
-                    page.heard = ring.heard_of(event.position);
+                    page.received = ring.received_of(event.position);
                 }
                 page.events.push(Arc::clone(event));
             }

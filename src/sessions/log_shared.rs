@@ -47,14 +47,14 @@ pub(super) struct Ring {
     pub(super) events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
     /// The time when the gateway received each group of runtime output, by the group's last position.
-    heard: VecDeque<(Position, Instant)>,
+    received: VecDeque<(Position, Instant)>,
 }
 
 impl Ring {
     /// Returns the time when the group with this position was received.
-    pub(super) fn heard_of(&self, position: Position) -> Option<Instant> {
-        let at = self.heard.partition_point(|(last, _)| *last < position);
-        self.heard.get(at).map(|(_, heard)| *heard)
+    pub(super) fn received_of(&self, position: Position) -> Option<Instant> {
+        let at = self.received.partition_point(|(last, _)| *last < position);
+        self.received.get(at).map(|(_, received)| *received)
     }
 }
 
@@ -66,7 +66,7 @@ pub struct EventPage {
     /// The position after which to read on: all events up to it that the filter accepts are in `events` or in earlier pages.
     pub next: Position,
     /// The time when the gateway received the first of them, if it is still in the ring.
-    pub heard: Option<Instant>,
+    pub received: Option<Instant>,
 }
 
 impl LogShared {
@@ -117,7 +117,7 @@ impl LogShared {
             events.truncate(fits);
             next = events.last().map_or(after, |event| event.position);
         }
-        Ok(EventPage { events, next, heard: None })
+        Ok(EventPage { events, next, received: None })
     }
 
     fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
@@ -132,7 +132,7 @@ impl LogShared {
         // The store may be a commit ahead of the ring.
         let next = next.min(head).max(after);
         events.retain(|event| event.position <= next);
-        Ok(EventPage { events, next, heard: None })
+        Ok(EventPage { events, next, received: None })
     }
 
     fn read_session(
@@ -198,7 +198,7 @@ impl LogShared {
     }
 
     /// Publishes stored events, in the order of their positions. A position that is missing among them was refused.
-    pub(super) fn show(&self, events: &[Arc<Event>], heard: Option<Instant>) {
+    pub(super) fn show(&self, events: &[Arc<Event>], received: Option<Instant>) {
         let Some(last) = events.last() else { return };
         for event in events {
             self.marks
@@ -227,11 +227,11 @@ impl LogShared {
                 ring.bytes -= old.map_or(0, |old| old.weight());
             }
         }
-        if let Some(heard) = heard {
-            ring.heard.push_back((last.position, heard));
+        if let Some(received) = received {
+            ring.received.push_back((last.position, received));
         }
-        while ring.heard.front().is_some_and(|(last, _)| *last < ring.first) {
-            ring.heard.pop_front();
+        while ring.received.front().is_some_and(|(last, _)| *last < ring.first) {
+            ring.received.pop_front();
         }
         // Under the ring's lock: a reader with the cursor of an event from the ring must not be ahead of the head.
         self.head.send_replace(last.position);

@@ -45,7 +45,7 @@ fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> CommitEntr
         events: events.collect(),
         rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
         kept: None,
-        heard: None,
+        received: None,
         sync: false,
     }
 }
@@ -210,10 +210,10 @@ async fn log_cursor_of_a_page_is_never_ahead_of_the_log() {
 #[tokio::test]
 async fn log_entry_callback_runs_before_its_events_are_visible() {
     let log = log();
-    let known = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let stored = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let one = origin(1);
     let mut head = log.watch();
-    let (watched, seen) = (Arc::clone(&known), log.clone());
+    let (watched, seen) = (Arc::clone(&stored), log.clone());
     let reader = tokio::spawn(async move {
         while head.borrow_and_update().0 < 500 {
             let now = seen.head().0;
@@ -222,8 +222,8 @@ async fn log_entry_callback_runs_before_its_events_are_visible() {
         }
     });
     for n in 0..500 {
-        let known = Arc::clone(&known);
-        let kept = move |first: Position| known.store(first.0, std::sync::atomic::Ordering::SeqCst);
+        let stored = Arc::clone(&stored);
+        let kept = move |first: Position| stored.store(first.0, std::sync::atomic::Ordering::SeqCst);
         log.commit(CommitEntry { kept: Some(Box::new(kept)), ..entry(&one, n, 1, 1) }).await.unwrap();
     }
     reader.await.unwrap();
@@ -283,7 +283,7 @@ async fn log_late_entry_for_deleted_session_fails_alone() {
                         events: Vec::new(),
                         rows: Some(Box::new(rows)),
                         kept: None,
-                        heard: None,
+                        received: None,
                         sync: false,
                     })
                 }

@@ -43,7 +43,7 @@ pub(super) enum WriterJob {
 struct CommitNotice {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
-    heard: Option<Instant>,
+    received: Option<Instant>,
     done: CommitDone<Position>,
 }
 
@@ -280,7 +280,7 @@ impl LogWriter {
                 sync: entry.sync,
                 reserved: false,
             }));
-            pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });
+            pieces.push(CommitNotice { first, kept: entry.kept, received: entry.received, done });
         }
         if pieces.is_empty() {
             return;
@@ -347,7 +347,7 @@ impl LogWriter {
         metrics().events.inc_by(events.len() as u64);
         metrics().event_bytes.inc_by(events.iter().map(|event| event.body.len() as u64 + 64).sum());
         metrics().store_group.observe(events.len() as f64);
-        let heard = pieces.iter().filter_map(|piece| piece.heard).min();
+        let received = pieces.iter().filter_map(|piece| piece.received).min();
         let mut waiting = Vec::with_capacity(pieces.len());
         for CommitNotice { first, kept, done, .. } in pieces {
             if let Some(kept) = kept {
@@ -355,7 +355,7 @@ impl LogWriter {
             }
             waiting.push((done, first));
         }
-        self.shared.show(events, heard);
+        self.shared.show(events, received);
         for (done, first) in waiting {
             let _ = done.send(Ok(first));
         }

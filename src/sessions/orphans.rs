@@ -15,7 +15,7 @@ pub(super) struct LeftoverChoice {
 
 /// Returns whether a session runs in a process; `None` if that is not known yet.
 pub(super) fn belongs(orphan: &OrphanedRuntime, start: &ProcessStart) -> Option<bool> {
-    match &orphan.known {
+    match &orphan.state {
         OrphanState::All { instance, nameless, generation, .. } => {
             Some(start.belongs(instance, *nameless, *generation))
         }
@@ -33,25 +33,25 @@ pub(super) fn choose(orphans: &[OrphanedRuntime], starts: &[&ProcessStart]) -> L
     let mut candidates = Vec::new();
     for (index, orphan) in orphans.iter().enumerate() {
         let is_ambiguous = ambiguous.iter().any(|start| belongs(orphan, start) == Some(true));
-        match &orphan.known {
+        match &orphan.state {
             OrphanState::Unusable(_) => choice.unattended.push(index),
             OrphanState::All { .. } if is_ambiguous => choice.unattended.push(index),
             OrphanState::All { started_at, .. } => {
-                let known_by = starts.iter().filter(|start| belongs(orphan, start) == Some(true)).count();
-                candidates.push((known_by, false, Some(*started_at), index));
+                let matching = starts.iter().filter(|start| belongs(orphan, start) == Some(true)).count();
+                candidates.push((matching, false, Some(*started_at), index));
             }
             // The sessions may belong to this process.
             OrphanState::Late(_) => candidates.push((0, true, None, index)),
         }
     }
-    let best = candidates.iter().max_by_key(|(known_by, late, started_at, _)| (*known_by, *late, *started_at));
+    let best = candidates.iter().max_by_key(|(matching, late, started_at, _)| (*matching, *late, *started_at));
     // A process that no session names is not taken while an unattended one may be theirs.
-    let best = best.filter(|(known_by, ..)| *known_by > 0 || choice.unattended.is_empty()).map(|(.., index)| *index);
+    let best = best.filter(|(matching, ..)| *matching > 0 || choice.unattended.is_empty()).map(|(.., index)| *index);
     choice.keep = best;
-    for (known_by, _, _, index) in candidates {
+    for (matching, _, _, index) in candidates {
         match (Some(index) == best, best) {
             (true, _) => {}
-            (false, None) if known_by == 0 => choice.unattended.push(index),
+            (false, None) if matching == 0 => choice.unattended.push(index),
             (false, _) => choice.end.push(index),
         }
     }
@@ -60,14 +60,14 @@ pub(super) fn choose(orphans: &[OrphanedRuntime], starts: &[&ProcessStart]) -> L
 
 /// Returns the name of a process for messages.
 pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
-    match &orphan.known {
+    match &orphan.state {
         OrphanState::All { pid, instance, .. } => format!("process {pid} ({instance})"),
         OrphanState::Late(_) | OrphanState::Unusable(_) => "a process".into(),
     }
 }
 
 pub(super) fn why_unattended(orphan: &OrphanedRuntime) -> &str {
-    match &orphan.known {
+    match &orphan.state {
         OrphanState::All { .. } => "several processes match what its sessions know",
         OrphanState::Late(why) | OrphanState::Unusable(why) => why,
     }
@@ -81,7 +81,7 @@ mod tests {
     fn process(place: usize, instance: &str, generation: u64) -> OrphanedRuntime {
         let id = RuntimeId::trusted("demo");
         let spec = RuntimeSpec::new(id.clone(), "acp", Connect::Command(vec!["x".into()]), "/");
-        let known = OrphanState::All {
+        let state = OrphanState::All {
             spec: Box::new(spec),
             generation,
             instance: instance.into(),
@@ -89,11 +89,11 @@ mod tests {
             pid: 7,
             started_at: Timestamp::from_millis(place as i64),
         };
-        OrphanedRuntime { id, place, known }
+        OrphanedRuntime { id, place, state }
     }
 
     fn late(place: usize) -> OrphanedRuntime {
-        OrphanedRuntime { id: RuntimeId::trusted("demo"), place, known: OrphanState::Late("slow".into()) }
+        OrphanedRuntime { id: RuntimeId::trusted("demo"), place, state: OrphanState::Late("slow".into()) }
     }
 
     fn knows(instance: Option<&str>, generation: u64) -> ProcessStart {
@@ -145,7 +145,7 @@ mod tests {
         let unusable = OrphanedRuntime {
             id: RuntimeId::trusted("demo"),
             place: 0,
-            known: OrphanState::Unusable("version 9".into()),
+            state: OrphanState::Unusable("version 9".into()),
         };
         assert_eq!(chosen(std::slice::from_ref(&unusable), &[knows(Some("i_a"), 1)]), (None, vec![], vec![0]));
         let beside = [unusable, process(1, "i_a", 1)];

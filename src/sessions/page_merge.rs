@@ -227,9 +227,9 @@ impl Sizes {
         self.output += tool.output;
         for (name, size) in &tool.sizes {
             match self.members.get_mut(name) {
-                Some(known) => {
-                    grown += size.saturating_sub(*known);
-                    *known = (*known).max(*size);
+                Some(counted) => {
+                    grown += size.saturating_sub(*counted);
+                    *counted = (*counted).max(*size);
                 }
                 None => {
                     grown += size + name.len() + 4;

@@ -32,31 +32,31 @@ const NAME_MAX: usize = 200;
 /// The projects of the folders that sessions work in. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub(super) struct Projects {
-    known: Arc<RwLock<HashMap<String, KnownProject>>>,
+    cache: Arc<RwLock<HashMap<String, CachedProject>>>,
     reads: Arc<Semaphore>,
     /// The time when all sessions' folders were last read.
     listed: Arc<Mutex<Option<Instant>>>,
 }
 
-struct KnownProject {
+struct CachedProject {
     project: Project,
     read_at: Instant,
 }
 
 impl Default for Projects {
     fn default() -> Self {
-        Self { known: Arc::default(), reads: Arc::new(Semaphore::new(READS)), listed: Arc::default() }
+        Self { cache: Arc::default(), reads: Arc::new(Semaphore::new(READS)), listed: Arc::default() }
     }
 }
 
 impl Projects {
     /// Returns the project of a folder as of its last read.
-    pub(super) fn known(&self, cwd: &str) -> Option<Project> {
-        self.known.read().get(cwd).map(|known| known.project.clone())
+    pub(super) fn cached(&self, cwd: &str) -> Option<Project> {
+        self.cache.read().get(cwd).map(|entry| entry.project.clone())
     }
 
     pub(super) fn is_fresh(&self, cwd: &str) -> bool {
-        self.known.read().get(cwd).is_some_and(|known| known.read_at.elapsed() < FRESH)
+        self.cache.read().get(cwd).is_some_and(|entry| entry.read_at.elapsed() < FRESH)
     }
 
     /// Returns whether the folders of all sessions are due to be read for a list; if so, they count as read now.
@@ -76,15 +76,15 @@ impl Projects {
 
     async fn read_in_turn(&self, folders: Vec<String>) -> Option<Vec<Project>> {
         let slot = Arc::clone(&self.reads).acquire_owned().await.ok()?;
-        let known = Arc::clone(&self.known);
+        let cache = Arc::clone(&self.cache);
         let work = move || {
             let _slot = slot;
             let read = |cwd: String| {
                 let project = project_of(&cwd);
-                let mut known = known.write();
-                known.insert(cwd, KnownProject { project: project.clone(), read_at: Instant::now() });
-                if known.len() > FOLDERS {
-                    forget_oldest(&mut known);
+                let mut cache = cache.write();
+                cache.insert(cwd, CachedProject { project: project.clone(), read_at: Instant::now() });
+                if cache.len() > FOLDERS {
+                    forget_oldest(&mut cache);
                 }
                 project
             };
@@ -99,7 +99,7 @@ impl Projects {
             let read = tokio::time::timeout(OPENING_WAIT, self.read(vec![cwd.to_owned()])).await;
             return read.ok().flatten()?.pop();
         }
-        self.known(cwd)
+        self.cached(cwd)
     }
 }
 
@@ -116,10 +116,10 @@ fn project_of(cwd: &str) -> Project {
 }
 
 /// Drops the older half.
-fn forget_oldest(known: &mut HashMap<String, KnownProject>) {
-    let mut times: Vec<Instant> = known.values().map(|known| known.read_at).collect();
+fn forget_oldest(cache: &mut HashMap<String, CachedProject>) {
+    let mut times: Vec<Instant> = cache.values().map(|entry| entry.read_at).collect();
     let middle = times.len() / 2;
     let (_, limit, _) = times.select_nth_unstable(middle);
     let limit = *limit;
-    known.retain(|_, known| known.read_at > limit);
+    cache.retain(|_, entry| entry.read_at > limit);
 }

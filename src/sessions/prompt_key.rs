@@ -46,16 +46,18 @@ impl PromptKey {
         self.stored
     }
 
-    /// Returns whether this is the `known` key.
+    /// Returns whether this is the stored key.
     ///
     /// # Errors
     /// [`SessionError::KeyReused`]: the key is the same, the prompt is not.
-    pub(super) fn matches(&self, known: Option<&StoredPromptKey>) -> Result<bool, SessionError> {
-        let Some(known) = known.filter(|known| known.key == self.stored.key && known.by == self.stored.by) else {
+    pub(super) fn matches(&self, stored_key: Option<&StoredPromptKey>) -> Result<bool, SessionError> {
+        let Some(stored_key) =
+            stored_key.filter(|stored_key| stored_key.key == self.stored.key && stored_key.by == self.stored.by)
+        else {
             return Ok(false);
         };
-        let same = known.digest == self.stored.digest
-            || LEGACY_FORMS.iter().any(|form| known.digest == legacy_digest(&self.content, *form));
+        let same = stored_key.digest == self.stored.digest
+            || LEGACY_FORMS.iter().any(|form| stored_key.digest == legacy_digest(&self.content, *form));
         if same { Ok(true) } else { Err(SessionError::KeyReused) }
     }
 }
@@ -219,10 +221,10 @@ mod tests {
 
     #[test]
     fn prompt_key_ignores_how_the_json_is_written() {
-        let known =
+        let stored_key =
             key("k", "d", blocks(&[r#"{"type":"text","text":"a\nb","_meta":{"a":[1,{"x":null,"y":2.5}],"b":-1}}"#]));
-        let known = known.stored();
-        let again = |block: &str| key("k", "d", blocks(&[block])).matches(Some(&known));
+        let stored_key = stored_key.stored();
+        let again = |block: &str| key("k", "d", blocks(&[block])).matches(Some(&stored_key));
         for same in [
             r#"{"_meta":{"b":-1,"a":[1,{"y":2.5,"x":null}]},"text":"a\nb","type":"text"}"#,
             "{ \"text\" : \"\\u0061\\u000ab\", \"type\":\"te\\u0078t\",\n\"_meta\":{\"a\":[1,{\"x\":null,\"y\":2.50}],\"b\":-1}}",
@@ -239,8 +241,8 @@ mod tests {
         ] {
             assert!(matches!(again(other), Err(SessionError::KeyReused)), "{other}");
         }
-        assert!(!key("l", "d", blocks(&["{}"])).matches(Some(&known)).unwrap(), "another key");
-        assert!(!key("k", "e", blocks(&["{}"])).matches(Some(&known)).unwrap(), "another device's");
+        assert!(!key("l", "d", blocks(&["{}"])).matches(Some(&stored_key)).unwrap(), "another key");
+        assert!(!key("k", "e", blocks(&["{}"])).matches(Some(&stored_key)).unwrap(), "another device's");
         assert!(!key("k", "d", blocks(&["{}"])).matches(None).unwrap());
     }
 
@@ -261,9 +263,9 @@ mod tests {
         // Values that serde_json cannot read are compared byte for byte.
         let deep = format!(r#"{{"type":"a","x":{}{}}}"#, "[".repeat(200), "]".repeat(200));
         for odd in [r#"{"type":"a","x":1e999}"#, r#"{"type":"a","x":"\ud800"}"#, &deep] {
-            let known = key("k", "d", blocks(&[odd])).stored();
-            assert!(key("k", "d", blocks(&[odd])).matches(Some(&known)).unwrap(), "{odd}");
-            assert!(key("k", "d", blocks(&[&odd.replace('a', "b")])).matches(Some(&known)).is_err(), "{odd}");
+            let stored_key = key("k", "d", blocks(&[odd])).stored();
+            assert!(key("k", "d", blocks(&[odd])).matches(Some(&stored_key)).unwrap(), "{odd}");
+            assert!(key("k", "d", blocks(&[&odd.replace('a', "b")])).matches(Some(&stored_key)).is_err(), "{odd}");
         }
     }
 
@@ -271,9 +273,9 @@ mod tests {
         #[test]
         fn prompt_key_of_text_equals_key_of_text_block(text: String, other: String) {
             let sorted = format!(r#"{{"text":{},"type":"text"}}"#, json!(text));
-            let known = key("k", "d", Arc::new(vec![text_block(&text)])).stored();
-            proptest::prop_assert!(key("k", "d", blocks(&[&sorted])).matches(Some(&known)).unwrap());
-            let another = key("k", "d", Arc::new(vec![text_block(&other)])).matches(Some(&known));
+            let stored_key = key("k", "d", Arc::new(vec![text_block(&text)])).stored();
+            proptest::prop_assert!(key("k", "d", blocks(&[&sorted])).matches(Some(&stored_key)).unwrap());
+            let another = key("k", "d", Arc::new(vec![text_block(&other)])).matches(Some(&stored_key));
             proptest::prop_assert_eq!(another.is_ok(), text == other);
         }
     }
@@ -301,10 +303,13 @@ mod tests {
             ("waiting", Arc::new(vec![text_block(&script("waits", 0))])),
         ];
         assert_eq!(all.len(), prompts.len());
-        for (known, (name, content)) in all.iter().zip(prompts) {
-            assert_eq!(known.key(), name);
-            assert!(key(name, "d_local", content).matches(Some(known)).unwrap(), "{name}");
-            assert!(key(name, "d_local", Arc::new(vec![text_block("other")])).matches(Some(known)).is_err(), "{name}");
+        for (stored_key, (name, content)) in all.iter().zip(prompts) {
+            assert_eq!(stored_key.key(), name);
+            assert!(key(name, "d_local", content).matches(Some(stored_key)).unwrap(), "{name}");
+            assert!(
+                key(name, "d_local", Arc::new(vec![text_block("other")])).matches(Some(stored_key)).is_err(),
+                "{name}"
+            );
         }
         // The digest of a build that kept the order of members.
         let mut typed = all[0].clone();

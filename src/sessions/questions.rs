@@ -180,7 +180,7 @@ fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, Se
     let (mut chosen, mut free): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for text in texts.iter().filter(|text| !text.trim().is_empty()) {
         match option_id(&offered, text) {
-            Some(id) if chosen.iter().any(|known| known == id) => {
+            Some(id) if chosen.iter().any(|other| other == id) => {
                 return bad("answer_type", format!("{id:?} is given twice for {:?}", name()));
             }
             Some(id) => chosen.push(id.to_owned()),

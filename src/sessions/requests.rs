@@ -336,7 +336,7 @@ fn always(request: &Request, allow: bool) -> Option<&Offer> {
 
 fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
     let offered: Vec<(&str, &str)> = request.items.iter().map(|item| (&*item.id, &*item.label)).collect();
-    let known = |id: String| {
+    let offered_id = |id: String| {
         questions::option_id(&offered, &id).map(str::to_owned).ok_or_else(|| {
             let names: Vec<&str> = offered.iter().map(|(id, _)| *id).collect();
             let message = format!("{id:?} is not one of the items, or of two of them: {}", names.join(", "));
@@ -344,7 +344,7 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
         })
     };
     let wrong = |words: &str| Err(SessionError::BadAnswer { code: "answer_type", message: words.into(), field: None });
-    let ids: Vec<String> = ids.into_iter().map(known).collect::<Result<_, _>>()?;
+    let ids: Vec<String> = ids.into_iter().map(offered_id).collect::<Result<_, _>>()?;
     if ids.iter().enumerate().any(|(n, id)| ids[..n].contains(id)) {
         return wrong("an item can be chosen only once");
     }

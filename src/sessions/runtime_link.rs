@@ -58,7 +58,7 @@ pub struct Ack {
     /// holder retains the output for a later gateway.
     pub offset: Option<u64>,
     /// The time when the driver had parsed the batch.
-    pub heard: Instant,
+    pub received: Instant,
     from: u64,
     tracker: Arc<AckTracker>,
 }
@@ -90,7 +90,7 @@ impl AckTracker {
     /// Tracks a batch from offset `from` to `offset`. `held`: whether a holder retains the output until the batch is stored.
     pub fn track(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Ack {
         *self.pending().entry(from).or_default() += 1;
-        Ack { offset: held.then_some(offset), heard: Instant::now(), from, tracker: Arc::clone(self) }
+        Ack { offset: held.then_some(offset), received: Instant::now(), from, tracker: Arc::clone(self) }
     }
 
     /// Returns the offset up to which all output is stored, of the output parsed up to `parsed`.
@@ -290,7 +290,7 @@ impl RuntimeLink {
     }
 
     /// Waits in line for a place in the driver's queue; `None` if the driver has ended.
-    pub fn room(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
+    pub fn reserve(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
         let orders = self.orders.clone();
         async move { orders.reserve_owned().await.ok() }
     }
@@ -415,7 +415,7 @@ pub struct OrphanedRuntime {
     /// Distinguishes runtimes with the same identifier.
     pub place: usize,
     /// The known state of the process.
-    pub known: OrphanState,
+    pub state: OrphanState,
 }
 
 /// The known state of the process of an [`OrphanedRuntime`].
@@ -457,7 +457,7 @@ impl ProcessStart {
     /// Returns whether the session runs in this process.
     pub fn belongs(&self, instance: &str, nameless: bool, generation: u64) -> bool {
         match &self.instance {
-            Some(known) => known == instance,
+            Some(expected) => expected == instance,
             None => nameless && self.generation == generation,
         }
     }
@@ -490,7 +490,7 @@ pub struct ReattachedSession {
     /// The process that the session runs in.
     pub start: ProcessStart,
     /// The offset in the output up to which the session has processed it.
-    pub heard: u64,
+    pub processed: u64,
     /// The session's requests, open or answered.
     pub asks: Vec<RequestKey>,
     /// The session's running prompt.

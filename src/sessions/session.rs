@@ -70,7 +70,7 @@ pub(super) struct Task {
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, SessionError>>>,
     /// Orders that wait for the driver's queue, oldest first, and the pending wait.
     backlog: VecDeque<RuntimeOrder>,
-    room: Option<Pin<Box<dyn Future<Output = Option<OrderPermit>> + Send>>>,
+    reservation: Option<Pin<Box<dyn Future<Output = Option<OrderPermit>> + Send>>>,
     /// The charges for the content of queued prompts, and of the prompt that the runtime has not responded to yet.
     charges: Vec<(RunId, Charge)>,
     died: bool,
@@ -145,7 +145,7 @@ impl Task {
             rules,
             calls: HashMap::new(),
             backlog: VecDeque::new(),
-            room: None,
+            reservation: None,
             charges: Vec::new(),
             died: false,
             answered_at: None,
@@ -179,17 +179,17 @@ impl Task {
                     None => std::future::pending().await,
                 }
             };
-            let waits = self.room.is_some();
-            let room = async {
-                match &mut self.room {
-                    Some(room) => room.await,
+            let waits = self.reservation.is_some();
+            let permit = async {
+                match &mut self.reservation {
+                    Some(reservation) => reservation.await,
                     None => std::future::pending().await,
                 }
             };
-            let day = self.state.day_look(now());
+            let day = self.state.time_to_day_check(now());
             let day = async {
                 match day {
-                    Some(look) => tokio::time::sleep(look).await,
+                    Some(delay) => tokio::time::sleep(delay).await,
                     None => std::future::pending().await,
                 }
             };
@@ -221,8 +221,8 @@ impl Task {
                     }
                     TaskStep::GoOn
                 }
-                room = room, if waits => {
-                    self.order_next(room);
+                permit = permit, if waits => {
+                    self.order_next(permit);
                     TaskStep::GoOn
                 }
                 message = self.from_runtime.recv() => match message {
@@ -263,8 +263,8 @@ impl Task {
                 match message {
                     RuntimeMessage::Events(events, ack) => {
                         if let Some(ack) = ack {
-                            plan.heard = plan.heard.max(ack.offset);
-                            plan.heard_at = plan.heard_at.into_iter().chain([ack.heard]).min();
+                            plan.processed = plan.processed.max(ack.offset);
+                            plan.received = plan.received.into_iter().chain([ack.received]).min();
                             marks.push(ack);
                         }
                         for event in events {
@@ -425,15 +425,15 @@ impl Task {
             return self.link.stop();
         }
         self.backlog.push_back(order);
-        self.room.get_or_insert_with(|| Box::pin(self.link.room()));
+        self.reservation.get_or_insert_with(|| Box::pin(self.link.reserve()));
     }
 
     /// Sends the oldest waiting order with the permit; `None` if the driver has ended.
-    fn order_next(&mut self, room: Option<OrderPermit>) {
-        self.room = None;
-        let Some(room) = room else { return self.backlog.clear() };
+    fn order_next(&mut self, permit: Option<OrderPermit>) {
+        self.reservation = None;
+        let Some(permit) = permit else { return self.backlog.clear() };
         if let Some(order) = self.backlog.pop_front() {
-            room.send(order);
+            permit.send(order);
         }
         // Then further ones while the queue has capacity.
         while let Some(order) = self.backlog.pop_front() {
@@ -441,7 +441,7 @@ impl Task {
                 Ok(()) => {}
                 Err((OrderRejected::Full, order)) => {
                     self.backlog.push_front(*order);
-                    self.room = Some(Box::pin(self.link.room()));
+                    self.reservation = Some(Box::pin(self.link.reserve()));
                     return;
                 }
                 Err((OrderRejected::Gone, _)) => return self.backlog.clear(),
@@ -552,12 +552,12 @@ impl Task {
     fn finish(&mut self) {
         // Pending orders are delivered if the driver still exists.
         let (backlog, link) = (std::mem::take(&mut self.backlog), self.link.clone());
-        self.room = None;
+        self.reservation = None;
         if !backlog.is_empty() {
             tokio::spawn(async move {
                 for order in backlog {
-                    let Some(room) = link.room().await else { return };
-                    room.send(order);
+                    let Some(permit) = link.reserve().await else { return };
+                    permit.send(order);
                 }
             });
         }

@@ -220,16 +220,16 @@ impl SnapshotFold {
                     self.latest.insert(event.kind.as_str().into(), body);
                 }
                 // The available modes are sent once; later updates name only the current mode.
-                Some(known) if event.kind == Kind::CurrentModeUpdate => {
-                    let (new, old) = if newer { (&body, &*known) } else { (&*known, &body) };
+                Some(current) if event.kind == Kind::CurrentModeUpdate => {
+                    let (new, old) = if newer { (&body, &*current) } else { (&*current, &body) };
                     let merged = with_modes(new, old);
                     match merged {
-                        Some(merged) => *known = merged,
-                        None if newer => *known = body,
+                        Some(merged) => *current = merged,
+                        None if newer => *current = body,
                         None => {}
                     }
                 }
-                Some(known) if newer => *known = body,
+                Some(current) if newer => *current = body,
                 Some(_) => {}
             }
         }

@@ -114,9 +114,9 @@ pub(super) struct Plan {
     /// `true` if the session's row and summary changed.
     pub(super) dirty: bool,
     /// Offset up to which the runtime's output was processed; stored with the events.
-    pub(super) heard: Option<u64>,
+    pub(super) processed: Option<u64>,
     /// The time when the driver parsed the first event of this plan, for the latency metrics.
-    pub(super) heard_at: Option<Instant>,
+    pub(super) received: Option<Instant>,
 }
 
 /// A request that opened or ended.
@@ -251,7 +251,7 @@ struct ActiveRun {
 impl ActiveRun {
     /// Records that a call of the gateway's own tools runs, or that the call with this id is no such call.
     fn note_own_call(&mut self, id: &str, own: Option<CallDigest>) {
-        self.own_calls.retain(|(known, _)| known != id);
+        self.own_calls.retain(|(other, _)| other != id);
         if let Some(own) = own {
             self.own_calls.push((id.to_owned(), own));
             let extra = self.own_calls.len().saturating_sub(OWN_CALLS_MAX);
@@ -788,7 +788,7 @@ impl SessionStateMachine {
         if let Some(run) = &mut self.core.run {
             run.tools.change().remove(id);
             run.note_own_call(id, None);
-            run.doing.tools.retain(|(known, _)| known != id);
+            run.doing.tools.retain(|(other, _)| other != id);
             plan.doing = Some(plan.events.len());
         }
         let body = serde_json::json!({

@@ -130,8 +130,8 @@ impl Bench {
 
     /// The prompts as they are stored.
     fn kept(&self) -> Vec<(RunId, Vec<u8>)> {
-        let asked = self.state.prompt_contents();
-        asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
+        let contents = self.state.prompt_contents();
+        contents.map(|(run_id, content)| (run_id.clone(), serde_json::to_vec(&**content).unwrap())).collect()
     }
 
     fn say(&mut self, event: RuntimeEvent) {
@@ -152,7 +152,7 @@ impl Bench {
     }
 
     fn ask(&mut self, key: &str, tool: Option<&str>) -> RequestId {
-        let ask = asked(key, tool, "touch x");
+        let ask = question(key, tool, "touch x");
         self.say(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
         let opened = self.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened);
         RequestId::trusted(opened.map_or("q_none", |opened| opened.3["request_id"].as_str().unwrap()))
@@ -185,7 +185,7 @@ impl Bench {
     }
 }
 
-fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
+fn question(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     AgentRequest {
         subject: RequestSubject::Command { argv: vec![line.into()], cwd: None },
@@ -297,13 +297,13 @@ fn prompt_keys_of_last_ended_runs_are_remembered_within_bounds() {
             RunEnd { status: RunStatus::Error, stop_reason: None, message: Some("long ".repeat(1000)), native: None };
         bench.say(RuntimeEvent::Ended { native: "n1".into(), ticket: Ticket(n + 1), end });
     }
-    let known = |bench: &Bench, n: u64| {
+    let accepted = |bench: &Bench, n: u64| {
         let once = PromptKey::new(format!("k{n}"), by("laptop").device_id, text("x"));
         bench.state.prompt_of_key(Some(&once)).unwrap()
     };
-    assert!(known(&bench, 0).is_none(), "the oldest is forgotten");
+    assert!(accepted(&bench, 0).is_none(), "the oldest is forgotten");
     for n in 1..65 {
-        let message = known(&bench, n).unwrap().ended.unwrap().message.unwrap();
+        let message = accepted(&bench, n).unwrap().ended.unwrap().message.unwrap();
         assert!(message.len() <= 600, "{}", message.len());
     }
     assert!(bench.state.row().len() < 64 * 1024);
@@ -426,7 +426,7 @@ fn observe_only_request_survives_cancel_and_reports_outside_answer() {
     bench.expire_ms = Some(1000);
     bench.prompt("go");
     bench.ask("5", None);
-    let mut ask = asked("6", None, "touch x");
+    let mut ask = question("6", None, "touch x");
     ask.observe_only = true;
     bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     let seen = RequestId::trusted(
@@ -510,7 +510,7 @@ fn found_again(bench: &mut Bench) {
     let prompts: Vec<(RunId, Vec<u8>)> = bench
         .state
         .prompt_contents()
-        .map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap()))
+        .map(|(run, content)| (run.clone(), serde_json::to_vec(&**content).unwrap()))
         .collect();
     let clocks = (Timestamp::default(), Instant::now());
     bench.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
@@ -1096,14 +1096,14 @@ proptest::proptest! {
     #[test]
     fn state_machine_keeps_invariants_in_any_order(steps in proptest::collection::vec(0u8..9, 1..60)) {
         let mut bench = Bench::new();
-        let mut asked = Vec::new();
+        let mut ids = Vec::new();
         for (n, step) in steps.into_iter().enumerate() {
             match step {
                 0 => { let _ = bench.step(|state, env, plan| state.prompt(text("x"), by("a"), None, env, plan)); }
                 1 => bench.chunk("c"),
-                2 => asked.push(bench.ask(&n.to_string(), Some("t"))),
-                3 => { if let Some(id) = asked.last().cloned() { let _ = bench.answer(&id, option("yes"), "a"); } }
-                4 => { if let Some(id) = asked.first().cloned() { let _ = bench.answer(&id, option("no"), "b"); } }
+                2 => ids.push(bench.ask(&n.to_string(), Some("t"))),
+                3 => { if let Some(id) = ids.last().cloned() { let _ = bench.answer(&id, option("yes"), "a"); } }
+                4 => { if let Some(id) = ids.first().cloned() { let _ = bench.answer(&id, option("no"), "b"); } }
                 5 => { let _ = bench.step(|state, env, plan| state.cancel(None, (&by("a"), None), env, plan)); }
                 6 => { let ticket = bench.tickets; bench.end(ticket, RunStatus::Completed); }
                 7 => bench.tool("t", if n % 2 == 0 { "pending" } else { "completed" }),
@@ -1131,7 +1131,7 @@ fn request_change_is_a_new_revision_to_be_read_again() {
     assert_eq!((before.revision, before.changed), (0, false));
     let change = |bench: &mut Bench, line: &str| {
         let from = bench.log.len();
-        bench.say(RuntimeEvent::AskChanged { native: None, ask: Box::new(asked("7", None, line)) });
+        bench.say(RuntimeEvent::AskChanged { native: None, ask: Box::new(question("7", None, line)) });
         bench.kinds(from)
     };
     assert!(change(&mut bench, "touch x").is_empty(), "nothing is other than before");
@@ -1169,7 +1169,7 @@ fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let line = "echo é\n".repeat(4096);
-    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(question("7", None, &line)) });
     let whole = Request::clone(&bench.state.open_requests()[0]);
     let sent = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
     assert_eq!(sent["display_truncated"], json!(true));
@@ -1188,7 +1188,7 @@ fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     let read = Answer { digest: Some(whole.digest.clone()), ..option("yes") };
     assert!(bench.answer(&id, read, "a").is_ok());
     // A no needs no digest.
-    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(question("8", None, &line)) });
     let id = bench.state.open_requests()[0].request_id.clone();
     assert!(bench.answer(&id, option("no"), "a").is_ok());
 }
@@ -1203,16 +1203,16 @@ fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let origin = Arc::clone(&bench.state.origin);
     bench.state = SessionStateMachine::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
     bench.state.load_prompts(&[]);
-    let asked: Vec<String> = bench.state.prompt_contents().map(|(_, asked)| asked[0].get().to_owned()).collect();
+    let prompts: Vec<String> = bench.state.prompt_contents().map(|(_, content)| content[0].get().to_owned()).collect();
     let words = ["hang", "echo second", "echo third é"];
-    assert!(asked.iter().zip(words).all(|(asked, words)| asked.contains(words)), "{asked:?}");
-    assert_eq!((asked.len(), bench.state.info().queue.len()), (3, 2));
+    assert!(prompts.iter().zip(words).all(|(prompt, words)| prompt.contains(words)), "{prompts:?}");
+    assert_eq!((prompts.len(), bench.state.info().queue.len()), (3, 2));
     // The next row has no content; the stored prompts suffice.
     let row = String::from_utf8(bench.state.row()).unwrap();
     assert!(!row.contains("hang") && !row.contains("\"content\""), "{row}");
     bench.die();
-    let again: Vec<String> = bench.state.prompt_contents().map(|(_, asked)| asked[0].get().to_owned()).collect();
-    assert_eq!(again, asked);
+    let again: Vec<String> = bench.state.prompt_contents().map(|(_, content)| content[0].get().to_owned()).collect();
+    assert_eq!(again, prompts);
 }
 
 #[test]
@@ -1343,7 +1343,7 @@ fn session_says_nothing_of_an_agent_that_asked_or_was_told_that_it_may() {
     // It asked before, and the answer may cover this.
     let mut bench = Bench::new();
     bench.prompt("go");
-    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", Some("9"), "touch x")) });
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(question("7", Some("9"), "touch x")) });
     edits(&mut bench);
     assert!(unasked(&bench).is_empty());
     // A person gave it another mode.
@@ -1369,7 +1369,7 @@ fn session_records_a_review_of_the_agent_itself_as_an_answer_of_the_agent() {
         let from = bench.log.len();
         let review =
             plexus_dialects::AgentReview { by: "Codex's reviewer".into(), allowed, reason: Some("it is safe".into()) };
-        let ask = Box::new(AgentRequest { observe_only: true, ..asked("7", None, "touch x") });
+        let ask = Box::new(AgentRequest { observe_only: true, ..question("7", None, "touch x") });
         bench.say(RuntimeEvent::Reviewed { native: "n1".into(), ask, review });
         assert_eq!(bench.kinds(from), ["request_opened", "request_resolved"], "nobody is asked");
         assert!(bench.state.open_requests().is_empty());

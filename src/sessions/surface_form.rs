@@ -23,14 +23,14 @@ const TRUTHS: [(&str, &str); 2] = [("true", "Yes"), ("false", "No")];
 /// # Errors
 /// [`SurfaceError::Component`]: one is not a button with an event, or none is named.
 pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>, SurfaceError> {
-    let known = || form.buttons.iter().map(|button| button.component.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || form.buttons.iter().map(|button| button.component.as_str()).collect::<Vec<_>>().join(", ");
     let bad = |why: String| SurfaceError::Component { at: SUBMIT.to_owned(), why };
     if submit.is_empty() {
-        return Err(bad(format!("name the buttons that answer; the surface has: {}", known())));
+        return Err(bad(format!("name the buttons that answer; the surface has: {}", names())));
     }
     let find = |id: &String| {
         let button = form.buttons.iter().find(|button| button.component == *id).cloned();
-        button.ok_or_else(|| bad(format!("{id:?} is no button with an event; the surface has: {}", known())))
+        button.ok_or_else(|| bad(format!("{id:?} is no button with an event; the surface has: {}", names())))
     };
     submit.iter().map(find).collect()
 }

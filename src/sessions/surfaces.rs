@@ -338,7 +338,7 @@ impl Loaded {
     }
 
     fn remember(&mut self, key: String, drawn: Drawn) {
-        self.keys.retain(|(known, _)| *known != key);
+        self.keys.retain(|(other, _)| *other != key);
         self.keys.push_back((key, drawn));
         if self.keys.len() > KEYS {
             self.keys.pop_front();
@@ -450,16 +450,16 @@ impl From<Change> for MadeChange {
 fn add(changes: &mut Vec<MadeChange>, made: MadeChange) {
     let same = |earlier: &MadeChange| earlier.change.surface == made.change.surface;
     let Some(place) = changes.iter().rposition(same) else { return changes.push(made) };
-    let MadeChange { change: earlier, keys: mut known, press } = changes.remove(place);
+    let MadeChange { change: earlier, keys: mut earlier_keys, press } = changes.remove(place);
     let MadeChange { change, keys, press: later } = made;
     match earlier.merge(change) {
         Ok(change) => {
-            known.extend(keys);
-            changes.push(MadeChange { change, keys: known, press: press.or(later) });
+            earlier_keys.extend(keys);
+            changes.push(MadeChange { change, keys: earlier_keys, press: press.or(later) });
         }
         Err(apart) => {
             let (earlier, change) = *apart;
-            changes.push(MadeChange { change: earlier, keys: known, press });
+            changes.push(MadeChange { change: earlier, keys: earlier_keys, press });
             changes.push(MadeChange { change, keys, press: later });
         }
     }
@@ -543,8 +543,8 @@ impl Board {
             return (Drawing::default(), replies);
         };
         for WaitingCall { call, key, charge, reply, .. } in calls {
-            let known = key.as_ref().and_then(|key| loaded.keys.iter().find(|(known, _)| known == key));
-            if let Some((_, drawn)) = known {
+            let drawn_before = key.as_ref().and_then(|key| loaded.keys.iter().find(|(other, _)| other == key));
+            if let Some((_, drawn)) = drawn_before {
                 replies.push((reply, Ok(drawn.clone())));
                 continue;
             }

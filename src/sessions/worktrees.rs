@@ -156,11 +156,12 @@ impl Worktrees {
             unsaved: None,
             problem: None,
         };
-        let looked = self.blocking(move |all| match entry.path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            true => Ok(Some(all.risk(&entry)?)),
-            false => Ok(None),
-        });
-        match looked.await {
+        let inspected =
+            self.blocking(move |all| match entry.path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                true => Ok(Some(all.risk(&entry)?)),
+                false => Ok(None),
+            });
+        match inspected.await {
             Ok(Some(risk)) => view.unsaved = Some(losses(risk)),
             Ok(None) => view.missing = true,
             Err(error) => view.problem = Some(error.to_string()),

@@ -244,7 +244,7 @@ fn persist(log: Log) -> PersistDevice {
                 events: Vec::new(),
                 rows: Some(Box::new(rows)),
                 kept: None,
-                heard: None,
+                received: None,
                 sync: true,
             };
             log.commit(entry).await.map(|_| ()).map_err(|error| error.to_string())

@@ -666,7 +666,7 @@ async fn requests_are_filtered_by_grant_before_the_list_is_cut() {
         events: Vec::new(),
         rows: Some(Box::new(rows)),
         kept: None,
-        heard: None,
+        received: None,
         sync: false,
     };
     log.commit(entry).await.unwrap();

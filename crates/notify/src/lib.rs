@@ -344,7 +344,7 @@ impl Notifier {
             events: Vec::new(),
             rows: Some(Box::new(rows)),
             kept: None,
-            heard: None,
+            received: None,
             sync: false,
         };
         self.shared.log.commit(entry).await.map(drop).map_err(|error| error.to_string())

@@ -63,7 +63,7 @@ pub(crate) async fn append(log: &Log, session: &str, bodies: impl IntoIterator<I
             native: None,
         })
         .collect();
-    log.commit(CommitEntry { origin: origin(session), events, rows: None, kept: None, heard: None, sync: false })
+    log.commit(CommitEntry { origin: origin(session), events, rows: None, kept: None, received: None, sync: false })
         .await
         .unwrap();
 }

@@ -83,7 +83,7 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             for other in others {
                 other.sender.put(gone("its agent has ended: another process has its id")).await;
             }
-            sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
+            sessions.iter_mut().for_each(|session| session.processed = session.start.last_stop(&whose.0, whose.1));
             end.info.send_modify(|info| {
                 let (spec, cwd) = (&kept.spec, kept.spec.cwd.to_string_lossy().into_owned());
                 *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
@@ -138,7 +138,7 @@ impl ProcessTransport {
         driver.stderr.push(&welcome.stderr);
         process.replay.sessions = sessions.iter().map(|session| session.sender.clone()).collect();
         // Only what the sessions have stored, and answered requests, are replayed: all later output is new.
-        process.replay.until = sessions.iter().map(|session| session.heard).max().or(Some(0));
+        process.replay.until = sessions.iter().map(|session| session.processed).max().or(Some(0));
         for session in sessions {
             driver.routes.reattach(session);
         }

@@ -30,8 +30,8 @@ const PROMPT: usize = 120;
 pub(super) type QueuedPrompts = HashMap<RunId, String>;
 
 /// The state of a folder when a prompt was sent.
-pub(super) struct StartLook {
-    look: FolderLook,
+pub(super) struct StartScan {
+    scan: FolderLook,
     prompt: String,
     at: i64,
     /// `true` if the agent's work may have begun before the scan ended.
@@ -52,20 +52,20 @@ impl Changes {
             return;
         }
         let (prompt, at) = (beginning(text), now().as_millis());
-        let look = self.in_turn(session, cwd, move |call, session, turn| {
-            let look = call.look()?;
+        let scan = self.in_turn(session, cwd, move |call, session, turn| {
+            let scan = call.scan()?;
             let late = turn.acted.load(Ordering::Acquire);
             let base = NewMoment { kind: MomentKind::Base, at, note: "", late };
-            call.store()?.mark(session.as_str(), base, &look)?;
+            call.store()?.mark(session.as_str(), base, &scan)?;
             let mut starts = call.changes.starts.lock();
             if starts.len() >= STARTS {
                 starts.clear();
             }
-            starts.insert(session.clone(), StartLook { look, prompt, at, late, kept_since: Instant::now() });
+            starts.insert(session.clone(), StartScan { scan, prompt, at, late, kept_since: Instant::now() });
             Ok(())
         });
         // The scan continues while the agent waits for its model.
-        let _ = tokio::time::timeout(PROMPT_WAIT, look).await;
+        let _ = tokio::time::timeout(PROMPT_WAIT, scan).await;
     }
 
     /// Records the first output of an agent in a run.
@@ -95,7 +95,7 @@ impl Changes {
             let id = run.as_str().to_owned();
             if what == Kind::RunEnded {
                 let ended = NewMoment { kind: MomentKind::RunEnd(id), at: now().as_millis(), note: "", late: false };
-                call.store()?.mark(session.as_str(), ended, &call.look()?)?;
+                call.store()?.mark(session.as_str(), ended, &call.scan()?)?;
                 if call.folder.maintained.lock().elapsed() > MAINTAINED {
                     call.changes.maintain(&call.cwd);
                 }
@@ -103,15 +103,15 @@ impl Changes {
             }
             let start = call.changes.starts.lock().remove(session);
             let start = start.filter(|start| queued.is_none() && start.kept_since.elapsed() < START_KEPT);
-            let (look, prompt, at, late) = match start {
-                Some(start) => (start.look, start.prompt, start.at, start.late),
+            let (scan, prompt, at, late) = match start {
+                Some(start) => (start.scan, start.prompt, start.at, start.late),
                 None => {
-                    let (at, look) = (now().as_millis(), call.look()?);
-                    (look, queued.unwrap_or_default(), at, turn.acted.load(Ordering::Acquire))
+                    let (at, scan) = (now().as_millis(), call.scan()?);
+                    (scan, queued.unwrap_or_default(), at, turn.acted.load(Ordering::Acquire))
                 }
             };
             let began = NewMoment { kind: MomentKind::RunStart(id), at, note: &prompt, late };
-            call.store()?.mark(session.as_str(), began, &look)
+            call.store()?.mark(session.as_str(), began, &scan)
         });
         drop(work);
     }

@@ -94,7 +94,7 @@ pub(super) fn empty(info: &SessionInfo) -> ChangesView {
 }
 
 /// Adds the changes that were found, and what the scan of the folder left out.
-pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, look: &FolderLook) {
+pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderLook) {
     view.source = ChangesSource::Git;
     view.base = Some(ChangesBase { at: Timestamp::from_millis(found.base_at) });
     view.left_off = found.left_off;
@@ -122,9 +122,9 @@ pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, look: &FolderL
     if found.authors_bounded {
         view.notes.push(note("authors_bounded", AUTHORS_BOUNDED));
     }
-    view.notes.extend(look.not_kept.iter().map(note_of_not_kept));
-    if !look.unlisted.is_empty() {
-        let names: Vec<String> = look.unlisted.iter().map(|name| name.escape_debug().to_string()).collect();
+    view.notes.extend(scan.not_kept.iter().map(note_of_not_kept));
+    if !scan.unlisted.is_empty() {
+        let names: Vec<String> = scan.unlisted.iter().map(|name| name.escape_debug().to_string()).collect();
         let text = format!("some folders cannot be listed, and their files are unknown: {}", names.join(", "));
         view.notes.push(note("unlisted_folders", text));
     }

@@ -211,13 +211,13 @@ impl Directory {
             return self.session(&open_there).ok_or(SessionError::NoSession(open_there));
         }
         if let Some(native) = &open.native_id
-            && let Some(known) = self.session_of(&open.runtime_id, native)
+            && let Some(existing) = self.session_of(&open.runtime_id, native)
         {
             // The conversation is open already: if it were opened twice, the runtime would send every event twice.
-            if self.session(&known).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
-                self.reopen(&known).await?;
+            if self.session(&existing).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
+                self.reopen(&existing).await?;
             }
-            return self.session(&known).ok_or(SessionError::NoSession(known));
+            return self.session(&existing).ok_or(SessionError::NoSession(existing));
         }
         // Spawned, so that it continues if the client disconnects: a session that the runtime opened must be listed.
         let this = self.clone();
@@ -286,7 +286,7 @@ impl Directory {
         prepare: impl FnOnce(&mut SessionStateMachine),
     ) -> Result<(Task, Plan), (Box<SessionStateMachine>, SessionError)> {
         let OpeningOutput { drafts, how, early, acks, .. } = opened;
-        let mut plan = Plan { heard: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
+        let mut plan = Plan { processed: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         prepare(&mut task.state);
         task.state.see_ceilings(self.shared.ceilings.book.facts(now()));
@@ -542,8 +542,8 @@ async fn open_in_runtime(
     let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || SessionError::RuntimeSilent(silence.as_secs());
-    let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
-    room.ok_or_else(|| SessionError::RuntimeGone("it does not accept commands".into()))?.send(order);
+    let permit = tokio::time::timeout(silence, link.reserve()).await.map_err(|_| silent())?;
+    permit.ok_or_else(|| SessionError::RuntimeGone("it does not accept commands".into()))?.send(order);
     let (mut early, mut acks) = (Vec::new(), Vec::new());
     loop {
         let gone_error = |exit: RuntimeExit| {

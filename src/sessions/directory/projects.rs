@@ -55,7 +55,7 @@ fn add_stale(projects: &Projects, handle: &SessionHandle, stale: &mut BTreeMap<S
     let view = handle.view.load();
     let cwd = &view.info.cwd;
     let stale_now = match view.info.state {
-        SessionState::Exited => view.info.project.is_none() && projects.known(cwd).is_none(),
+        SessionState::Exited => view.info.project.is_none() && projects.cached(cwd).is_none(),
         _ => !projects.is_fresh(cwd),
     };
     if stale_now {

@@ -136,7 +136,7 @@ impl Directory {
             why_unattended(orphan)
         );
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
-        let pid = match &orphan.known {
+        let pid = match &orphan.state {
             OrphanState::All { pid, .. } => Some(*pid),
             OrphanState::Late(_) | OrphanState::Unusable(_) => None,
         };
@@ -191,7 +191,7 @@ impl Directory {
             let (sender, from_runtime) = SessionSender::new();
             let Some(native) = state.native_id().cloned() else { continue };
             let (asks, prompt) = state.pending();
-            let heard = match &orphan.known {
+            let processed = match &orphan.state {
                 OrphanState::All { instance, nameless, .. } => {
                     state.set_instance(Some(instance.clone()));
                     start.last_stop(instance, *nameless)
@@ -199,7 +199,7 @@ impl Directory {
                 OrphanState::Late(_) | OrphanState::Unusable(_) => 0,
             };
             let start = start.clone();
-            reattached.push(ReattachedSession { native, sender: sender.clone(), start, heard, asks, prompt });
+            reattached.push(ReattachedSession { native, sender: sender.clone(), start, processed, asks, prompt });
             mailboxes.push((sender, from_runtime));
         }
         let link = match self.shared.launcher.reattach(orphan, reattached) {
@@ -214,7 +214,7 @@ impl Directory {
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
         self.shared.registry.runtimes.insert(id.clone(), link.clone());
-        if let OrphanState::All { spec, .. } = &orphan.known {
+        if let OrphanState::All { spec, .. } = &orphan.state {
             self.shared.registry.specs.insert(id.clone(), RuntimeSpec::clone(spec));
         }
         self.watch_runtime(id, link.clone(), Reopening::Left);

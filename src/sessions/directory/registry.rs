@@ -42,7 +42,7 @@ impl Registry {
         let starts = !plexus_dialects::link::in_terminal(&info.dialect);
         if info.project.is_none() {
             // The session ended in an earlier gateway, which did not read the project.
-            info.project = self.projects.known(&info.cwd);
+            info.project = self.projects.cached(&info.cwd);
         }
         info.restartable = exited && starts && self.specs.contains_key(&info.runtime_id);
         info

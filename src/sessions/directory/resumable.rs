@@ -242,7 +242,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
         while alive(&state.borrow_and_update().clone()) && state.changed().await.is_ok() {}
     };
     let reply = async {
-        link.room().await?.send(order);
+        link.reserve().await?.send(order);
         loop {
             let RuntimeMessage::Events(batch, _) = messages.recv().await? else { return None };
             for event in batch {

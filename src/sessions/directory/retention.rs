@@ -145,7 +145,7 @@ fn choose(
                 return Ok(chosen);
             }
             let retain_from = match retained.get(&block.session_id) {
-                Some(known) => *known,
+                Some(position) => *position,
                 None => {
                     let entry = store.session(&block.session_id)?;
                     let retain_from = entry.map_or(Some(Position::START), |entry| entry.row.spare_from);

@@ -298,9 +298,9 @@ impl Task {
         match work {
             AskWork::Open { call, key, charge, reply } => {
                 self.draw_waiting().await;
-                let known = key.as_ref().and_then(|key| self.state.known_ask(key));
-                let opened = match known {
-                    Some(known) => Ok(known),
+                let existing = key.as_ref().and_then(|key| self.state.ask_of_key(key));
+                let opened = match existing {
+                    Some(existing) => Ok(existing),
                     None => self.open_ask(*call, key, charge).await,
                 };
                 let _ = reply.send(opened);
@@ -397,7 +397,7 @@ impl Task {
             }
         };
         let session = self.state.origin.session_id.clone();
-        let asked = self.try_decide(|state, env, plan| {
+        let outcome = self.try_decide(|state, env, plan| {
             let id = state.ask_by_surface(request, name.clone(), key, env, plan);
             let ask = Ask { request_id: id.to_string(), submit };
             let set = board.set().ok_or(SessionError::Stopping)?;
@@ -406,11 +406,11 @@ impl Task {
             state.drawn(bodies, rows, env, plan);
             state.fetch_ask(&id, plan).ok_or(SessionError::Stopping)
         });
-        let asked = asked.await;
-        match &asked {
+        let outcome = outcome.await;
+        match &outcome {
             Ok(_) => drop(board),
             Err(_) => self.unload(board).await,
         }
-        asked
+        outcome
     }
 }

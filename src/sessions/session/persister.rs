@@ -29,7 +29,7 @@ pub(crate) struct Persister {
     /// The ledger; set once the gateway serves.
     ledger: Arc<OnceLock<Ledger>>,
     /// The session of each open request: set before any client can see the request.
-    pub(crate) asked: Arc<DashMap<RequestId, SessionId>>,
+    pub(crate) request_sessions: Arc<DashMap<RequestId, SessionId>>,
     pub(super) receipts: ClosedRequests,
     since_row: usize,
     /// The first event that an unfinished run or an open request needs.
@@ -64,8 +64,8 @@ impl SessionCounts {
         if let Some(prompted) = self.prompted {
             let says = |kind| matches!(kind, Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall);
             if plan.events.iter().any(|event| says(event.kind)) {
-                let heard = plan.heard_at.unwrap_or_else(Instant::now);
-                self.first_chunk.observe(heard.saturating_duration_since(prompted).as_secs_f64());
+                let received = plan.received.unwrap_or_else(Instant::now);
+                self.first_chunk.observe(received.saturating_duration_since(prompted).as_secs_f64());
                 self.prompted = None;
             } else if !plan.ended.is_empty() {
                 self.prompted = None;
@@ -82,13 +82,13 @@ impl Persister {
     pub(crate) fn new(
         log: Log,
         handle: SessionHandle,
-        asked: Arc<DashMap<RequestId, SessionId>>,
+        request_sessions: Arc<DashMap<RequestId, SessionId>>,
         busy_since: Option<Position>,
     ) -> Self {
         let (receipts, prompts) = (ClosedRequests::default(), BTreeSet::new());
         let counts = SessionCounts::of(handle.origin.runtime_id.as_str());
         let (ledger, ceilings) = (Arc::default(), Arc::default());
-        Self { log, handle, ledger, asked, receipts, since_row: 0, busy_since, ceilings, prompts, counts }
+        Self { log, handle, ledger, request_sessions, receipts, since_row: 0, busy_since, ceilings, prompts, counts }
     }
 
     /// Sets the ledger that accounts for what the session holds in memory.
@@ -120,10 +120,10 @@ impl Persister {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();
         let mut now = BTreeSet::new();
-        for (run_id, asked) in state.prompt_contents() {
+        for (run_id, content) in state.prompt_contents() {
             now.insert(run_id.clone());
             if !self.prompts.contains(run_id) {
-                let content = Some(serde_json::to_vec(&**asked).unwrap_or_default());
+                let content = Some(serde_json::to_vec(&**content).unwrap_or_default());
                 changes.push(PromptChange { session_id: session_id.clone(), run_id: run_id.clone(), content });
             }
         }
@@ -147,7 +147,7 @@ impl Persister {
         let row = dirty.then(|| state.row());
         let prompts_now = dirty.then(|| self.prompt_changes(state));
         let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
-        let mark = plan.heard.map(|offset| state.mark(offset));
+        let mark = plan.processed.map(|offset| state.mark(offset));
         let (surfaces, mut spent) = (plan.surfaces.clone(), plan.spent.clone());
         spent.iter_mut().for_each(|change| change.at = self.ceilings.clock().steady(change.at));
         let epoch = self.log.epoch().clone();
@@ -186,7 +186,7 @@ impl Persister {
             events: plan.events.clone(),
             rows: Some(Box::new(rows)),
             kept: Some(Box::new(kept)),
-            heard: plan.heard_at,
+            received: plan.received,
             sync: plan.sync,
         };
         let first = self.log.commit(entry).await?;
@@ -211,7 +211,7 @@ impl Persister {
         state: &SessionStateMachine,
         dirty: bool,
     ) -> impl FnOnce(Position) + Send + use<> {
-        let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
+        let (handle, request_sessions) = (self.handle.clone(), Arc::clone(&self.request_sessions));
         let session_id = state.origin.session_id.clone();
         let view = dirty.then(|| view_of(state));
         let at = state.updated_at().as_millis();
@@ -221,9 +221,9 @@ impl Persister {
         move |first: Position| {
             for (id, state) in changes {
                 if state == RequestState::Open {
-                    asked.insert(id, session_id.clone());
+                    request_sessions.insert(id, session_id.clone());
                 } else {
-                    asked.remove(&id);
+                    request_sessions.remove(&id);
                 }
             }
             if let Some(view) = view {

@@ -41,14 +41,14 @@ impl RunActivity {
         let before = (self.tools.last().cloned(), self.phase);
         match (&draft.tool, draft.kind) {
             (Some(ToolCallRef { id, over: true, .. }), _) => {
-                self.tools.retain(|(known, _)| known != id);
+                self.tools.retain(|(other, _)| other != id);
                 self.phase = Phase::Working;
             }
             (Some(ToolCallRef { id, .. }), _) => {
                 let title = serde_json::from_slice::<Titled<'_>>(&draft.body).ok().and_then(|body| body.title);
                 let title = title.filter(|title| !title.trim().is_empty());
                 let title = title.map(|title| label(&title, TITLE_MAX));
-                match (self.tools.iter().position(|(known, _)| known == id), title) {
+                match (self.tools.iter().position(|(other, _)| other == id), title) {
                     (Some(place), Some(title)) => self.tools[place].1 = title,
                     (None, title) if self.tools.len() < DOING_MAX => {
                         self.tools.push((id.clone(), title.unwrap_or_else(|| "working".into())));

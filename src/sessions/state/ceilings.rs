@@ -217,7 +217,7 @@ impl SessionStateMachine {
     }
 
     /// Returns the time until the next check whether the day has ended.
-    pub(crate) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
+    pub(crate) fn time_to_day_check(&self, now: Timestamp) -> Option<std::time::Duration> {
         let waits =
             self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));
         let left = self.ceilings.day_ends.as_millis().saturating_sub(now.as_millis()).max(0).unsigned_abs();

@@ -79,7 +79,7 @@ impl SessionStateMachine {
         env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        let Some(index) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
+        let Some(index) = self.answered.iter().rposition(|(answered, _)| answered.means(key)) else { return };
         let Some((_, request)) = self.answered.remove(index) else { return };
         let receipt = requests::receipt_elsewhere(&request, elsewhere, env.now);
         self.record_resolution(&request, receipt, None, env, plan);

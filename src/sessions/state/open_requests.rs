@@ -8,18 +8,17 @@ impl SessionStateMachine {
     /// arrived, and are dropped.
     pub(super) fn sync_request_keys(&mut self, asks: &[RequestKey]) {
         for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
-            if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
-                open.key.clone_from(known);
+            if let Some(ask) = asks.iter().find(|ask| open.key.means(ask)) {
+                open.key.clone_from(ask);
             }
         }
         self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
         let mut undelivered: VecDeque<(RequestKey, Decision)> = VecDeque::new();
         for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
-            let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
-            let covered =
-                undelivered.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
+            let Some(ask) = asks.iter().find(|ask| key.means(ask)) else { continue };
+            let covered = undelivered.iter().any(|(key, _)| key == ask) || self.open.values().any(|o| o.key == *ask);
             if !covered {
-                undelivered.push_front((known.clone(), decision));
+                undelivered.push_front((ask.clone(), decision));
             }
         }
         self.core.decided = undelivered;

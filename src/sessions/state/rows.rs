@@ -70,10 +70,10 @@ impl MessageCounts {
         if !person {
             return !more;
         }
-        let known = self.last.take().filter(|_| more).unwrap_or_default();
-        let room = TEXT_SHOWN.saturating_sub(known.len());
-        let more = if room > 0 { label(&text_of_body(body, room), room) } else { String::new() };
-        self.last = Some(known + &more).filter(|text| !text.is_empty());
+        let text = self.last.take().filter(|_| more).unwrap_or_default();
+        let free = TEXT_SHOWN.saturating_sub(text.len());
+        let more = if free > 0 { label(&text_of_body(body, free), free) } else { String::new() };
+        self.last = Some(text + &more).filter(|text| !text.is_empty());
         true
     }
 }

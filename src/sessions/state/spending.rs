@@ -40,7 +40,7 @@ impl SpendMeter {
     /// Returns the spending that a report adds. `running`: whether a run is in progress.
     pub(super) fn spent(&mut self, report: &SpendReport, running: bool) -> Spending {
         let (last, total, step) = (self.last.counts(), report.total.counts(), report.step.counts());
-        let mut known = last;
+        let mut totals = last;
         let mut counts = [None; 5];
         for nth in 0..counts.len() {
             let step = step[nth].filter(|_| running);
@@ -48,7 +48,7 @@ impl SpendMeter {
                 counts[nth] = step;
                 continue;
             };
-            known[nth] = Some(total);
+            totals[nth] = Some(total);
             counts[nth] = match last[nth] {
                 Some(last) if total >= last => Some(total - last),
                 Some(_) if self.again => Some(total),
@@ -69,7 +69,7 @@ impl SpendMeter {
                 None => step,
             };
             spent.extend(amount.and_then(|amount| Money::told(amount, currency)));
-            match costs.iter().position(|known| known.currency == *currency) {
+            match costs.iter().position(|cost| cost.currency == *currency) {
                 Some(at) => costs[at].amount = *total,
                 None if costs.len() < CURRENCIES_MAX => {
                     costs.push(Money { amount: *total, currency: currency.clone() })
@@ -83,7 +83,7 @@ impl SpendMeter {
         if report.total != Spending::default() {
             self.again = false;
         }
-        self.last = Spending::of(known, costs);
+        self.last = Spending::of(totals, costs);
         Spending::of(counts, spent)
     }
 }

@@ -61,9 +61,9 @@ impl SessionStateMachine {
     }
 
     /// Returns the question that was asked under this idempotency key.
-    pub(crate) fn known_ask(&self, key: &str) -> Option<AskView> {
-        let known = self.core.surface_asks.iter().find(|(_, ask)| ask.key.as_deref() == Some(key));
-        known.and_then(|(id, _)| self.ask_view(id))
+    pub(crate) fn ask_of_key(&self, key: &str) -> Option<AskView> {
+        let ask = self.core.surface_asks.iter().find(|(_, ask)| ask.key.as_deref() == Some(key));
+        ask.and_then(|(id, _)| self.ask_view(id))
     }
 
     /// Returns whether a question by a surface has ended, and its agent was not notified.

@@ -659,7 +659,7 @@ async fn log_is_read_once_and_then_only_new_events() {
             events: vec![event],
             rows: Some(Box::new(rows)),
             kept: None,
-            heard: None,
+            received: None,
             sync: false,
         };
         log.commit(entry).await.unwrap();
