@@ -29,12 +29,12 @@ wait $!
 exit $?
 "#;
 
-struct Room {
+struct Bench {
     tools: ClientTools,
     dir: TempDir,
 }
 
-impl Room {
+impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let hold = dir.path().join("hold");
@@ -114,30 +114,30 @@ fn command(line: &str) -> ClientToolWork {
 
 #[tokio::test]
 async fn client_tools_read_and_write_files() {
-    let mut room = Room::new();
-    let path = room.folder().join("f").to_str().unwrap().to_owned();
+    let mut bench = Bench::new();
+    let path = bench.folder().join("f").to_str().unwrap().to_owned();
     let write = ClientToolWork::Write { path: path.clone(), before: None, text: "text".into() };
-    assert_eq!(room.done(write).await, Ok(ClientToolResult::Fine));
+    assert_eq!(bench.done(write).await, Ok(ClientToolResult::Fine));
     let read = ClientToolWork::Read { path, line: None, limit: None };
-    assert_eq!(room.done(read).await, Ok(ClientToolResult::Text("text".into())));
+    assert_eq!(bench.done(read).await, Ok(ClientToolResult::Text("text".into())));
     let outside = ClientToolWork::Read { path: "/etc/passwd".into(), line: None, limit: None };
-    assert!(matches!(room.done(outside).await, Err(ClientToolError::Refused(_))));
+    assert!(matches!(bench.done(outside).await, Err(ClientToolError::Refused(_))));
 }
 
 #[tokio::test]
 async fn terminal_returns_output_in_order_and_the_exit() {
-    let mut room = Room::new();
-    room.run("echo out; echo err >&2; echo out; exit 3").await;
-    assert_eq!(room.end().await, CommandEnd { code: Some(3), signal: None });
-    assert_eq!(room.output().await, ("out\nerr\nout\n".into(), false));
-    let output = room.done(ClientToolWork::Output { terminal: 0 }).await;
+    let mut bench = Bench::new();
+    bench.run("echo out; echo err >&2; echo out; exit 3").await;
+    assert_eq!(bench.end().await, CommandEnd { code: Some(3), signal: None });
+    assert_eq!(bench.output().await, ("out\nerr\nout\n".into(), false));
+    let output = bench.done(ClientToolWork::Output { terminal: 0 }).await;
     assert!(matches!(output, Ok(ClientToolResult::Output { end: Some(CommandEnd { code: Some(3), .. }), .. })));
 }
 
 #[tokio::test]
 async fn terminal_runs_arguments_unchanged_in_their_folder_with_their_variables() {
-    let mut room = Room::new();
-    let sub = room.folder().join("sub");
+    let mut bench = Bench::new();
+    let sub = bench.folder().join("sub");
     std::fs::create_dir(&sub).unwrap();
     let words = ["sh", "-c", "pwd; echo $BASE $MORE $PLEXUS_TOKEN $0", "a b  *"];
     let var = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -148,61 +148,61 @@ async fn terminal_runs_arguments_unchanged_in_their_folder_with_their_variables(
         cwd: Some(sub.to_str().unwrap().into()),
         keep: None,
     };
-    assert_eq!(room.done(work).await, Ok(ClientToolResult::Fine));
-    room.end().await;
+    assert_eq!(bench.done(work).await, Ok(ClientToolResult::Fine));
+    bench.end().await;
     let wanted = format!("{}\nbase more a b *\n", sub.canonicalize().unwrap().display());
-    assert_eq!(room.output().await.0.replace("a b  *", "a b *"), wanted);
+    assert_eq!(bench.output().await.0.replace("a b  *", "a b *"), wanted);
 }
 
 #[tokio::test]
 async fn terminal_starts_in_no_other_folder() {
-    let mut room = Room::new();
-    std::os::unix::fs::symlink("/", room.folder().join("out")).unwrap();
+    let mut bench = Bench::new();
+    std::os::unix::fs::symlink("/", bench.folder().join("out")).unwrap();
     for cwd in
-        ["/", "/no/such", room.folder().join("out").to_str().unwrap(), room.folder().join("..").to_str().unwrap()]
+        ["/", "/no/such", bench.folder().join("out").to_str().unwrap(), bench.folder().join("..").to_str().unwrap()]
     {
         let ClientToolWork::Run { terminal, argv, env, keep, .. } = command("echo x") else { panic!() };
         let work = ClientToolWork::Run { terminal, argv, env, cwd: Some(cwd.into()), keep };
-        assert!(room.done(work).await.is_err(), "{cwd}");
-        assert_eq!(room.output().await.0, "");
-        assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+        assert!(bench.done(work).await.is_err(), "{cwd}");
+        assert_eq!(bench.output().await.0, "");
+        assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
     }
 }
 
 #[tokio::test]
 async fn terminal_keeps_the_end_of_the_output_and_no_torn_character() {
-    let mut room = Room::new();
+    let mut bench = Bench::new();
     let ClientToolWork::Run { terminal, env, cwd, .. } = command("") else { panic!() };
     let argv = vec!["printf 'xéé'".into()];
-    room.done(ClientToolWork::Run { terminal, argv, env, cwd, keep: Some(3) }).await.unwrap();
-    room.end().await;
-    assert_eq!(room.output().await, ("é".into(), true));
-    room.done(ClientToolWork::Release { terminal: 0 }).await.unwrap();
-    room.run("head -c 3000000 /dev/zero").await;
-    room.end().await;
-    let (text, cut) = room.output().await;
+    bench.done(ClientToolWork::Run { terminal, argv, env, cwd, keep: Some(3) }).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.output().await, ("é".into(), true));
+    bench.done(ClientToolWork::Release { terminal: 0 }).await.unwrap();
+    bench.run("head -c 3000000 /dev/zero").await;
+    bench.end().await;
+    let (text, cut) = bench.output().await;
     assert_eq!((text.len(), cut), (1024 * 1024, true));
 }
 
 #[tokio::test]
 async fn terminal_that_is_killed_ends_all_its_processes() {
-    let mut room = Room::new();
-    let gone = room.watched().await;
-    room.start(7, ClientToolWork::Wait { terminal: 0 });
-    assert_eq!(room.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Fine));
-    let (id, end) = room.next().await;
+    let mut bench = Bench::new();
+    let gone = bench.watched().await;
+    bench.start(7, ClientToolWork::Wait { terminal: 0 });
+    assert_eq!(bench.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    let (id, end) = bench.next().await;
     assert!(id == 7 && matches!(end, Ok(ClientToolResult::Ended(_))), "{end:?}");
     timeout(SOON, gone).await.unwrap().unwrap();
     // It can still be looked at, until it is released.
-    room.output().await;
-    assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    bench.output().await;
+    assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
     for work in [
         ClientToolWork::Output { terminal: 0 },
         ClientToolWork::Wait { terminal: 0 },
         ClientToolWork::Kill { terminal: 0 },
     ] {
         assert!(
-            matches!(room.done(work).await, Err(ClientToolError::Refused(why)) if why.contains("no such terminal"))
+            matches!(bench.done(work).await, Err(ClientToolError::Refused(why)) if why.contains("no such terminal"))
         );
     }
 }
@@ -210,12 +210,12 @@ async fn terminal_that_is_killed_ends_all_its_processes() {
 #[tokio::test]
 async fn terminal_that_is_released_or_dropped_ends() {
     for dropped in [false, true] {
-        let mut room = Room::new();
-        let gone = room.watched().await;
+        let mut bench = Bench::new();
+        let gone = bench.watched().await;
         if dropped {
-            drop(room.tools);
+            drop(bench.tools);
         } else {
-            assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+            assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
         }
         timeout(SOON, gone).await.unwrap().unwrap();
     }
@@ -223,28 +223,28 @@ async fn terminal_that_is_released_or_dropped_ends() {
 
 #[tokio::test]
 async fn client_tools_refuse_too_many_calls_at_once() {
-    let mut room = Room::new();
-    room.run("sleep 1000").await;
+    let mut bench = Bench::new();
+    bench.run("sleep 1000").await;
     for id in 0..300 {
-        room.start(id, ClientToolWork::Wait { terminal: 0 });
+        bench.start(id, ClientToolWork::Wait { terminal: 0 });
     }
     for _ in 0..44 {
-        let (_, done) = room.next().await;
+        let (_, done) = bench.next().await;
         assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 calls")));
     }
-    assert!(room.tools.next().now_or_never().is_none());
+    assert!(bench.tools.next().now_or_never().is_none());
 }
 
 #[tokio::test]
 async fn client_tools_lose_no_result_when_a_wait_is_given_up() {
-    let mut room = Room::new();
+    let mut bench = Bench::new();
     for id in 0..20 {
-        room.start(id, ClientToolWork::Read { path: "/none".into(), line: None, limit: None });
+        bench.start(id, ClientToolWork::Read { path: "/none".into(), line: None, limit: None });
     }
     let mut finished = Vec::new();
     timeout(SOON, async {
         while finished.len() < 20 {
-            match room.tools.next().now_or_never() {
+            match bench.tools.next().now_or_never() {
                 Some((id, _)) => finished.push(id),
                 None => tokio::task::yield_now().await,
             }

@@ -118,8 +118,8 @@ pub fn find(path: &Path) -> Result<Option<DaemonSocket>, UnsafeSocket> {
 }
 
 /// Returns the result of `look`; `None` if the file does not exist.
-fn there<'p, T>(path: &'p Path, look: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
-    match look(path) {
+fn there<'p, T>(path: &'p Path, read: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
+    match read(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(UnsafeSocket::Unreadable { path: path.to_owned(), error }),

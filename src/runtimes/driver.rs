@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::RuntimeSettings;
 use super::failure;
 use super::found_sessions::{FoundSessions, too_many};
-use super::meter::{MeteredRoom, RuntimeMeter};
+use super::meter::{MeteredCharge, RuntimeMeter};
 use super::process::Stderr;
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, one_session, refusal};
@@ -35,7 +35,7 @@ use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec,
 use plexus_sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// Time between two updates of the time when a runtime last sent something: the published time may be this old.
-const HEARD_EVERY: Duration = Duration::from_secs(5);
+const CONTACT_EVERY: Duration = Duration::from_secs(5);
 
 /// Maximum number of sessions that wait to be opened while a runtime is not ready; more are refused.
 const OPENS_MAX: usize = 4096;
@@ -84,7 +84,7 @@ pub(super) trait Transport: Send {
 #[derive(Clone, Copy)]
 pub(super) struct Intake {
     /// `true` if the runtime's account can hold one more read.
-    pub(super) room: bool,
+    pub(super) capacity: bool,
     /// `true` if no session delays earlier events.
     pub(super) idle: bool,
 }
@@ -206,7 +206,7 @@ pub(super) struct Driver {
     pub(super) hopeless: bool,
     wake: Option<Instant>,
     /// The published time when the runtime last sent something.
-    heard: Option<Instant>,
+    contact: Option<Instant>,
 }
 
 /// The next event of the driver.
@@ -214,7 +214,7 @@ enum DriverEvent<E> {
     Close(CloseReason),
     Order(Option<RuntimeOrder>),
     Wake,
-    Room(MeteredRoom),
+    Metered(MeteredCharge),
     Transport(E),
     /// A session observed the conduct of the runtime.
     Conduct,
@@ -247,7 +247,7 @@ impl Driver {
             acks: Arc::default(),
             ack_mode: AckMode::Charged,
             offset: 0,
-            heard: None,
+            contact: None,
             passed_on: 0,
             ready: None,
             closing: false,
@@ -285,10 +285,10 @@ impl Driver {
             // Too many questions of the runtime wait for users: the runtime waits, too, until one is answered.
             let waits = questions > QUESTIONS_HELD && self.stop.is_none() && !self.closing;
             let intake = Intake {
-                room: !waits && self.meter.room(unstored, gates.held.saturating_add(questions)),
+                capacity: !waits && self.meter.has_capacity(unstored, gates.held.saturating_add(questions)),
                 idle: self.out.is_empty(),
             };
-            let starved = gates.reads && !waits && !intake.room;
+            let starved = gates.reads && !waits && !intake.capacity;
             let event = tokio::select! {
                 biased;
                 () = self.end.stop.notified(), if self.stop.is_none() => DriverEvent::Close(self.stopped()),
@@ -297,7 +297,7 @@ impl Driver {
                 () = &mut timer, if wake.is_some() => DriverEvent::Wake,
                 () = self.out.deliver(), if !intake.idle => DriverEvent::Again,
                 () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => DriverEvent::Again,
-                room = self.meter.wait(unstored == 0), if starved => DriverEvent::Room(room),
+                metered = self.meter.wait(unstored == 0), if starved => DriverEvent::Metered(metered),
                 () = self.acks.changed(), if starved => DriverEvent::Again,
                 () = conduct.changed() => DriverEvent::Conduct,
                 event = transport.next(intake) => DriverEvent::Transport(event),
@@ -310,7 +310,7 @@ impl Driver {
                     self.wake = None;
                     self.step(transport, StepCause::Other, |dialect, out| dialect.wake(out));
                 }
-                DriverEvent::Room(room) => self.meter.take(room),
+                DriverEvent::Metered(metered) => self.meter.take(metered),
                 DriverEvent::Transport(event) => transport.handle(self, event),
                 DriverEvent::Conduct => {
                     self.show(|info| info.acted_unasked = conduct.acted_unasked().map(str::to_owned));
@@ -558,9 +558,9 @@ impl Driver {
     }
 
     /// Records that the runtime sent something.
-    pub(super) fn heard(&mut self) {
-        if self.heard.is_none_or(|at| at.elapsed() >= HEARD_EVERY) {
-            self.heard = Some(Instant::now());
+    pub(super) fn record_contact(&mut self) {
+        if self.contact.is_none_or(|at| at.elapsed() >= CONTACT_EVERY) {
+            self.contact = Some(Instant::now());
             self.show(|info| info.heard_at = Some(SystemTime::now().into()));
         }
     }
@@ -581,9 +581,9 @@ impl Driver {
     /// Publishes the runtime's capabilities, if they changed.
     fn show_capabilities(&self, now: Capabilities) {
         let reviewer = self.dialect.reviewer();
-        let known = self.end.info.borrow();
-        let news = known.capabilities.as_ref() != Some(&now) || known.reviewer.as_deref() != reviewer;
-        drop(known);
+        let current = self.end.info.borrow();
+        let news = current.capabilities.as_ref() != Some(&now) || current.reviewer.as_deref() != reviewer;
+        drop(current);
         if news {
             self.show(|info| (info.capabilities, info.reviewer) = (Some(now), reviewer.map(str::to_owned)));
         }

@@ -615,8 +615,8 @@ impl Events {
                 silence = std::future::poll_fn(|cx| watch.poll(cx)) => match silence {
                     // The beginning of the response is enough; the rest is never read.
                     Silence::Ask => {
-                        let asked = self.again.try_clone().map(|again| async move { again.send().await.is_ok() });
-                        self.probe = asked.map(|asked| Box::pin(asked) as Probe);
+                        let probe = self.again.try_clone().map(|again| async move { again.send().await.is_ok() });
+                        self.probe = probe.map(|probe| Box::pin(probe) as Probe);
                     }
                     Silence::Dead if self.last.elapsed() >= self.silence => {
                         return vec![EndpointEvent::Lost(format!("its event stream has been silent for {:?}", self.silence))];

@@ -144,13 +144,13 @@ fn spec(at: &str) -> RuntimeSpec {
 
 struct Session {
     sender: SessionSender,
-    heard: mpsc::Receiver<RuntimeMessage>,
+    received: mpsc::Receiver<RuntimeMessage>,
 }
 
 impl Session {
     fn open(link: &RuntimeLink, ticket: u64) -> Self {
-        let (sender, heard) = SessionSender::new();
-        let this = Self { sender, heard };
+        let (sender, received) = SessionSender::new();
+        let this = Self { sender, received };
         this.order(
             link,
             RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None, mcp_servers: Vec::new() },
@@ -167,13 +167,13 @@ impl Session {
     }
 
     async fn batch(&mut self) -> RuntimeMessage {
-        tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(SOON, self.received.recv()).await.unwrap().unwrap()
     }
 
     /// Everything up to a line that begins so.
     async fn until(&mut self, line: &str) -> Vec<String> {
         let mut all = Vec::new();
-        while !all.iter().any(|heard: &String| heard.starts_with(line)) {
+        while !all.iter().any(|received: &String| received.starts_with(line)) {
             match self.batch().await {
                 RuntimeMessage::Events(said, _) => all.extend(said.iter().map(word)),
                 other => panic!("{other:?} after {all:?}"),
@@ -210,18 +210,18 @@ fn word(said: &RuntimeEvent) -> String {
     }
 }
 
-async fn known(link: &RuntimeLink, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
+async fn info_with(link: &RuntimeLink, want: impl Fn(&RuntimeInfo) -> bool) -> Arc<RuntimeInfo> {
     let mut info = link.watch();
     let found = tokio::time::timeout(SOON, info.wait_for(|info| want(info))).await;
     Arc::clone(&found.unwrap_or_else(|_| panic!("still {:?}", link.info())).unwrap())
 }
 
 async fn state(link: &RuntimeLink, want: RuntimeState) -> Arc<RuntimeInfo> {
-    known(link, |info| info.state == want).await
+    info_with(link, |info| info.state == want).await
 }
 
 async fn problem(link: &RuntimeLink, words: &str) -> Arc<RuntimeInfo> {
-    known(link, |info| info.problem.as_ref().is_some_and(|problem| problem.contains(words))).await
+    info_with(link, |info| info.problem.as_ref().is_some_and(|problem| problem.contains(words))).await
 }
 
 async fn listener() -> (TcpListener, SocketAddr) {
@@ -393,7 +393,7 @@ fn lively(
         }
         tokio::select! {
             _ = stopped => {}
-            heard = peer.hear() => panic!("{heard}"),
+            line = peer.hear() => panic!("{line}"),
         }
         std::future::pending::<()>().await;
     });
@@ -522,8 +522,8 @@ async fn endpoint_message_over_the_limit_is_reported_and_reconnects() {
     peer.say(&"x".repeat(1000)).await;
     peer.say(&"x".repeat(1001)).await;
     let raw = "<raw message over the limit of 1000 bytes; 1001 bytes dropped>";
-    let heard = session.until(raw).await;
-    assert_eq!(heard[1].len(), 1000);
+    let lines = session.until(raw).await;
+    assert_eq!(lines[1].len(), 1000);
     let mut peer = accept(&listener).await;
     peer.greet().await;
     peer.say("after").await;
@@ -707,8 +707,8 @@ async fn endpoint_event_stream_is_read_and_requests_are_made_in_order() {
     let third = request(&other).await;
     assert!(third.head.starts_with("GET /e HTTP/1.1") && !third.head.contains("authorization"), "{}", third.head);
     third.reply(200, "[]").await;
-    let heard = session.until("reply 3").await;
-    assert_eq!(heard, ["reply 1 302 [1]", "reply 2 503 busy", "reply 3 200 []"]);
+    let lines = session.until("reply 3").await;
+    assert_eq!(lines, ["reply 1 302 [1]", "reply 2 503 busy", "reply 3 200 []"]);
     drop(events);
     problem(&link, "lost the connection").await;
     let mut events = request(&listener).await;
@@ -728,9 +728,9 @@ async fn endpoint_of_the_next_generation_is_named() {
         ("/global/health", "<!doctype html>"),
         ("/api/health", "{\"healthy\":true}"),
     ] {
-        let asked = request(&listener).await;
-        assert!(asked.head.starts_with(&format!("GET {path} ")), "{}", asked.head);
-        asked.reply(200, body).await;
+        let received = request(&listener).await;
+        assert!(received.head.starts_with(&format!("GET {path} ")), "{}", received.head);
+        received.reply(200, body).await;
     }
     let info = problem(&link, "this server is OpenCode 2, ").await;
     assert_eq!(info.state, RuntimeState::Starting);
@@ -837,8 +837,8 @@ async fn endpoint_read_without_a_reply_is_given_up_soon() {
     let silent = request(&listener).await;
     let mut torn = request(&listener).await;
     torn.say("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
-    let heard = session.until("no reply 2").await;
-    assert_eq!(heard, ["no reply 1: no response within 100ms", "no reply 2: no response within 100ms"]);
+    let lines = session.until("no reply 2").await;
+    assert_eq!(lines, ["no reply 1: no response within 100ms", "no reply 2: no response within 100ms"]);
     drop((silent, torn));
 }
 
@@ -860,9 +860,9 @@ async fn endpoint_replies_that_do_not_come_or_are_too_long_are_reported() {
     events.say("data: fetch 1 connect GET /a\n\ndata: fetch 2 connect GET /b\n\ndata: fetch 3 remote GET /c\n\n").await;
     request(&listener).await.reply(200, &"x".repeat(1001)).await;
     let silent = request(&listener).await;
-    let heard = session.until("no reply 3").await;
+    let lines = session.until("no reply 3").await;
     assert_eq!(
-        heard,
+        lines,
         [
             "no reply 1: the response is over the limit of 1000 bytes",
             "no reply 2: no response within 100ms",
@@ -872,8 +872,8 @@ async fn endpoint_replies_that_do_not_come_or_are_too_long_are_reported() {
     drop(silent);
     // An event over the limit is told, and the stream goes on.
     events.say(&format!("data: {}\n\ndata: after\n\n", "x".repeat(1500))).await;
-    let heard = session.until("after").await;
-    assert_eq!(heard[0], "<raw message over the limit of 1000 bytes; 500 bytes dropped>");
+    let lines = session.until("after").await;
+    assert_eq!(lines[0], "<raw message over the limit of 1000 bytes; 500 bytes dropped>");
 }
 
 #[tokio::test]

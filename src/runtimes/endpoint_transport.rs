@@ -141,7 +141,7 @@ impl Transport for EndpointTransport {
             () = self.timer.as_mut(), if due.is_some() => ConnectionEvent::Due,
             Some((id, reply)) = self.deciding.next() => ConnectionEvent::Fetched(id, reply),
             Some((id, reply)) = self.fetching.next(), if intake.idle => ConnectionEvent::Fetched(id, reply),
-            event = progress(&mut self.connection, intake.idle && intake.room) => event,
+            event = progress(&mut self.connection, intake.idle && intake.capacity) => event,
             () = std::future::ready(()), if !self.refused.is_empty() => ConnectionEvent::Refused,
         }
     }
@@ -198,7 +198,7 @@ impl Transport for EndpointTransport {
                 ConnectionState::Connecting(_) => {}
             },
             ConnectionEvent::Fetched(id, reply) => {
-                if self.fetches.over(id, reply.is_ok()) {
+                if self.fetches.finish(id, reply.is_ok()) {
                     self.replied(driver, id, reply);
                 }
             }
@@ -213,8 +213,8 @@ impl Transport for EndpointTransport {
                 driver.step(self, StepCause::Other, |dialect, out| dialect.open(out));
             }
             ConnectionEvent::Connected(Err(ConnectFailure { why, probed })) => {
-                let known = if probed.is_empty() { None } else { driver.dialect.mistaken(&probed) };
-                self.unreached(driver, known.unwrap_or(&why));
+                let mistake = if probed.is_empty() { None } else { driver.dialect.mistaken(&probed) };
+                self.unreached(driver, mistake.unwrap_or(&why));
             }
             ConnectionEvent::Received(events) => self.receive(driver, events),
         }
@@ -396,7 +396,7 @@ impl EndpointTransport {
         for event in events {
             match event {
                 EndpointEvent::Frame(SseItem::Data(frame)) if self.closed.is_none() => {
-                    driver.heard();
+                    driver.record_contact();
                     driver.offset += frame.len() as u64;
                     driver.step_quietly(self, StepCause::Frame, |dialect, out| dialect.feed(frame, out));
                 }

@@ -131,7 +131,7 @@ impl FetchQueue {
 
     /// Ends a request. Returns `false` if its reply, which arrived if `replied`, must not be used: a decision overtook the request, and
     /// it is made once more.
-    pub(super) fn over(&mut self, id: u64, replied: bool) -> bool {
+    pub(super) fn finish(&mut self, id: u64, replied: bool) -> bool {
         self.stuck = false;
         let Some(place) = self.under_way.iter().position(|one| one.fetch.id == id) else { return true };
         let one = self.under_way.swap_remove(place);
@@ -202,33 +202,33 @@ mod tests {
         let sessions: Vec<String> = (0..20).map(|n| format!("read {}", n % 10)).collect();
         let mut queue = queue(&sessions.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(begun(&mut queue), [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(queue.over(3, true));
+        assert!(queue.finish(3, true));
         assert_eq!(begun(&mut queue), [9]);
-        assert!(queue.over(1, false));
+        assert!(queue.finish(1, false));
         assert_eq!(begun(&mut queue), [10], "the session's next waits for no session that comes first in the queue");
-        assert!(queue.over(10, true) && queue.over(9, true));
+        assert!(queue.finish(10, true) && queue.finish(9, true));
         assert_eq!(begun(&mut queue), [11, 13]);
         for id in 0..DECIDING_MAX as u64 + 4 {
             queue.push(fetch(100 + id, "decide 1")).unwrap();
         }
         assert_eq!(begun(&mut queue).len(), DECIDING_MAX);
-        let over: Vec<u64> = queue.into_decisions().map(|fetch| fetch.id).collect();
-        assert_eq!(over, [116, 117, 118, 119]);
+        let ended: Vec<u64> = queue.into_decisions().map(|fetch| fetch.id).collect();
+        assert_eq!(ended, [116, 117, 118, 119]);
     }
 
     #[test]
     fn fetch_queue_reads_again_what_a_decision_of_its_session_overtook() {
         let mut queue = queue(&["read A", "read B", "decide A", "read A"]);
         assert_eq!(begun(&mut queue), [1, 2, 3]);
-        assert!(queue.over(2, true), "it was about another session");
-        assert!(queue.over(3, true));
-        assert!(!queue.over(1, true));
+        assert!(queue.finish(2, true), "it was about another session");
+        assert!(queue.finish(3, true));
+        assert!(!queue.finish(1, true));
         assert_eq!(begun(&mut queue), [1], "again, and before what came later");
-        assert!(queue.over(1, true));
+        assert!(queue.finish(1, true));
         assert_eq!(begun(&mut queue), [4]);
         queue.push(fetch(5, "decide *")).unwrap();
         assert_eq!(begun(&mut queue), [5]);
-        assert!(queue.over(4, false), "a failure is told: nothing was read");
+        assert!(queue.finish(4, false), "a failure is told: nothing was read");
     }
 
     #[test]

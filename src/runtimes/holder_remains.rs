@@ -92,7 +92,7 @@ impl Runtimes {
 /// Ends a runtime: by its holder, or, if that fails, by its process id and start time.
 async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
     holder.stop(settings.stop_stdin, settings.stop_term);
-    let over = async {
+    let exit = async {
         loop {
             match holder.next().await {
                 HolderNews::Exited { .. } => break true,
@@ -102,7 +102,7 @@ async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
         }
     };
     let most = settings.stop_stdin + settings.stop_term + settings.stop_kill;
-    match tokio::time::timeout(most, over).await {
+    match tokio::time::timeout(most, exit).await {
         Ok(true) => holder.bye(),
         Ok(false) | Err(_) => holder_reconnect::end(holder.processes(), settings).await,
     }

@@ -7,7 +7,7 @@ pub(super) const READ: usize = 64 * 1024;
 
 /// Minimum free capacity of a buffer for a read, in bytes: with less it gets fresh memory, because a read of few bytes costs as much as
 /// one of many.
-const ROOM: usize = 4 * 1024;
+const READ_FREE: usize = 4 * 1024;
 
 /// Length from which on a line gets all the memory that it may need at once, in bytes. Growing by steps copies the received part, and
 /// both copies are held meanwhile; unwritten memory costs nothing.
@@ -40,7 +40,7 @@ pub(super) struct LineReader {
     /// Maximum length of a line that is passed on whole, in bytes.
     max: usize,
     /// The line that is being skipped.
-    over: Option<SkippedLine>,
+    skipped: Option<SkippedLine>,
     /// Number of bytes of the stream that are in no later line.
     offset: u64,
 }
@@ -56,12 +56,12 @@ pub(super) struct SkippedLine {
 
 impl LineReader {
     pub(super) fn new(max: usize) -> Self {
-        Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, over: None, offset: 0 }
+        Self { buf: BytesMut::with_capacity(READ), scanned: 0, max, skipped: None, offset: 0 }
     }
 
     /// Makes a reader in the middle of a stream: at this offset, and possibly in a line that is being skipped.
-    pub(super) fn at(max: usize, offset: u64, over: Option<SkippedLine>) -> Self {
-        Self { over, offset, ..Self::new(max) }
+    pub(super) fn at(max: usize, offset: u64, skipped: Option<SkippedLine>) -> Self {
+        Self { skipped, offset, ..Self::new(max) }
     }
 
     /// Returns the offset up to which the stream was processed: a reader that starts [`at`](Self::at) this offset continues like this
@@ -76,13 +76,13 @@ impl LineReader {
     }
 
     /// Returns the line that is being skipped.
-    pub(super) fn over(&self) -> Option<&SkippedLine> {
-        self.over.as_ref()
+    pub(super) fn skipped(&self) -> Option<&SkippedLine> {
+        self.skipped.as_ref()
     }
 
     /// Returns the buffer to read into; its content stays.
-    pub(super) fn room(&mut self) -> &mut BytesMut {
-        if self.buf.capacity() - self.buf.len() < ROOM {
+    pub(super) fn read_buffer(&mut self) -> &mut BytesMut {
+        if self.buf.capacity() - self.buf.len() < READ_FREE {
             let rest = if self.buf.len() > LONG { self.max.saturating_sub(self.buf.len()) } else { 0 };
             self.buf.reserve(rest + READ);
         }
@@ -105,12 +105,12 @@ impl LineReader {
                 self.buf = BytesMut::from(&self.buf[..]);
             }
             line.truncate(line.len() - 1);
-            if let Some(over) = self.over.take() {
-                return Some(CutLine::Cut { head: over.head, dropped: over.dropped + line.len() as u64 });
+            if let Some(skipped) = self.skipped.take() {
+                return Some(CutLine::Cut { head: skipped.head, dropped: skipped.dropped + line.len() as u64 });
             }
             if line.len() > self.max {
-                let over = cut(&line, self.max);
-                return Some(CutLine::Cut { head: over.head, dropped: over.dropped });
+                let skipped = cut(&line, self.max);
+                return Some(CutLine::Cut { head: skipped.head, dropped: skipped.dropped });
             }
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
@@ -125,8 +125,8 @@ impl LineReader {
     pub(super) fn finish(&mut self) -> Option<CutLine> {
         let rest = std::mem::take(&mut self.buf).freeze();
         self.scanned = 0;
-        match self.over.take() {
-            Some(over) => Some(CutLine::Cut { head: over.head, dropped: over.dropped + rest.len() as u64 }),
+        match self.skipped.take() {
+            Some(skipped) => Some(CutLine::Cut { head: skipped.head, dropped: skipped.dropped + rest.len() as u64 }),
             None => (!rest.is_empty()).then_some(CutLine::Unfinished(rest)),
         }
     }
@@ -134,13 +134,13 @@ impl LineReader {
     /// Drops a line that has grown over the limit.
     fn keep_small(&mut self) {
         self.scanned = self.buf.len();
-        if let Some(over) = &mut self.over {
-            over.dropped += self.buf.len() as u64;
+        if let Some(skipped) = &mut self.skipped {
+            skipped.dropped += self.buf.len() as u64;
             self.offset += self.buf.len() as u64;
             self.buf.clear();
             self.scanned = 0;
         } else if self.buf.len() > self.max {
-            self.over = Some(cut(&self.buf, self.max));
+            self.skipped = Some(cut(&self.buf, self.max));
             self.offset += self.buf.len() as u64;
             self.buf = BytesMut::with_capacity(READ);
             self.scanned = 0;
@@ -163,7 +163,7 @@ mod tests {
     fn fed(max: usize, chunks: &[&[u8]]) -> Vec<CutLine> {
         let (mut lines, mut out) = (LineReader::new(max), Vec::new());
         for chunk in chunks {
-            lines.room().extend_from_slice(chunk);
+            lines.read_buffer().extend_from_slice(chunk);
             while let Some(line) = lines.next() {
                 out.push(line);
             }
@@ -188,13 +188,13 @@ mod tests {
         let mut lines = LineReader::new(max);
         let (mut moved, mut at) = (0, std::ptr::null());
         while lines.held() < max {
-            lines.room().extend_from_slice(&[b'x'; READ]);
+            lines.read_buffer().extend_from_slice(&[b'x'; READ]);
             assert_eq!(lines.next(), None);
             moved += usize::from(lines.held() > 3 * LONG && at != lines.buf.as_ptr());
             at = lines.buf.as_ptr();
         }
         assert_eq!(moved, 0);
-        lines.room().extend_from_slice(b"\nnext");
+        lines.read_buffer().extend_from_slice(b"\nnext");
         assert!(matches!(lines.next(), Some(CutLine::Whole(line)) if line.len() == max));
         assert!(lines.buf.capacity() < LONG, "{}", lines.buf.capacity());
         assert_eq!(lines.finish(), Some(CutLine::Unfinished(Bytes::from_static(b"next"))));
@@ -220,7 +220,7 @@ mod tests {
     fn line_reader_spends_no_more_than_the_limit_on_a_long_line() {
         let mut lines = LineReader::new(256 * 1024);
         for _ in 0..1000 {
-            lines.room().extend_from_slice(&[b'x'; READ]);
+            lines.read_buffer().extend_from_slice(&[b'x'; READ]);
             assert_eq!(lines.next(), None);
             assert!(lines.buf.capacity() <= 1024 * 1024, "{}", lines.buf.capacity());
         }

@@ -114,7 +114,7 @@ type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyPlace)>;
 /// A helper that stays connected.
 struct Tunnel {
     /// The queue of requests to the helper.
-    asked: mpsc::Sender<Bytes>,
+    calls: mpsc::Sender<Bytes>,
     replies: Mutex<HashMap<u64, AwaitedReply>>,
     requests: AtomicU64,
 }
@@ -286,8 +286,8 @@ impl LinkHub {
     ) {
         let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
         let started = self.watched(hello.pid, agent.name);
-        let (asked, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
-        let tunnel = Arc::new(Tunnel { asked, replies: Mutex::default(), requests: AtomicU64::new(1) });
+        let (calls, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
+        let tunnel = Arc::new(Tunnel { calls, replies: Mutex::default(), requests: AtomicU64::new(1) });
         self.0.tunnels.lock().insert(connection, Arc::clone(&tunnel));
         let (exit, decided) = oneshot::channel();
         self.0.waiting.lock().insert(connection, exit);
@@ -368,7 +368,7 @@ impl LinkHub {
         let (reply, replied) = oneshot::channel();
         tunnel.replies.lock().insert(id, reply);
         let _call = TunnelCall(&tunnel, id);
-        if tunnel.asked.try_send(line.into()).is_err() {
+        if tunnel.calls.try_send(line.into()).is_err() {
             self.0.waiting.lock().remove(&connection);
             return Err("the terminal does not read what it is asked".into());
         }

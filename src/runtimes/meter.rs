@@ -24,7 +24,7 @@ struct Exemption {
 }
 
 /// The result of waiting for a charge.
-pub(super) struct MeteredRoom(Charge, Option<Exempt>);
+pub(super) struct MeteredCharge(Charge, Option<Exempt>);
 
 impl RuntimeMeter {
     /// Makes a meter for the runtime of that name. `step`: maximum size of one read, in bytes.
@@ -34,7 +34,7 @@ impl RuntimeMeter {
     }
 
     /// Returns whether more may be read, if `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
-    pub(super) fn room(&mut self, unstored: usize, beside: usize) -> bool {
+    pub(super) fn has_capacity(&mut self, unstored: usize, beside: usize) -> bool {
         let held = unstored.saturating_add(beside);
         if let Some(exemption) = &mut self.exemption {
             let ended = held < self.step || (exemption.storing && unstored == 0);
@@ -58,25 +58,25 @@ impl RuntimeMeter {
 
     /// Waits for a charge for one more read. `alone`: no output of the runtime is on its way to sessions, so that no charge will be
     /// released. Then it may be the one runtime that continues beyond the account, to the end of its message. Cancellation safe.
-    pub(super) async fn wait(&self, alone: bool) -> MeteredRoom {
+    pub(super) async fn wait(&self, alone: bool) -> MeteredCharge {
         wait(&self.ledger, &self.account, self.step.saturating_mul(AGENT_FOOTPRINT), alone).await
     }
 
     /// Adds the charge that was waited for.
-    pub(super) fn take(&mut self, room: MeteredRoom) {
-        self.charge.join(room.0);
+    pub(super) fn take(&mut self, metered: MeteredCharge) {
+        self.charge.join(metered.0);
         // An existing exemption stays until its message is stored.
-        if let Some(exempt) = room.1 {
+        if let Some(exempt) = metered.1 {
             self.exemption = Some(Exemption { exempt, storing: false });
         }
     }
 }
 
-async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> MeteredRoom {
+async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> MeteredCharge {
     tokio::select! {
         biased;
-        charge = account.wait(bytes) => MeteredRoom(charge, None),
-        exempt = ledger.exempt(), if alone => MeteredRoom(account.nothing(), Some(exempt)),
+        charge = account.wait(bytes) => MeteredCharge(charge, None),
+        exempt = ledger.exempt(), if alone => MeteredCharge(account.nothing(), Some(exempt)),
     }
 }
 
@@ -103,7 +103,7 @@ impl ReplyCharge {
     pub(super) async fn grow(&mut self, bytes: usize) {
         let bytes = bytes.saturating_mul(AGENT_FOOTPRINT);
         if self.exempt.is_none() {
-            let MeteredRoom(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
+            let MeteredCharge(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
             self.charge.join(charge);
             self.exempt = exempt;
         }
@@ -144,9 +144,9 @@ mod tests {
 
     /// Waits for room for a message in assembly, as the driver does.
     async fn grow(meter: &mut RuntimeMeter, held: usize) {
-        while !meter.room(0, held) {
-            let room = soon(meter.wait(true)).await;
-            meter.take(room);
+        while !meter.has_capacity(0, held) {
+            let metered = soon(meter.wait(true)).await;
+            meter.take(metered);
         }
     }
 
@@ -155,26 +155,26 @@ mod tests {
         let ledger = ledger();
         let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
         let mut third = RuntimeMeter::new(&ledger, "third", STEP);
-        assert!(one.room(0, 3 * PART) && other.room(PART, PART), "7 of 8 steps are charged");
-        assert!(!one.room(0, 5 * PART) && third.room(0, 0), "the last one is the third's");
+        assert!(one.has_capacity(0, 3 * PART) && other.has_capacity(PART, PART), "7 of 8 steps are charged");
+        assert!(!one.has_capacity(0, 5 * PART) && third.has_capacity(0, 0), "the last one is the third's");
         // Both are in the middle of a message, and nobody gives anything back: the one that asks first goes on.
-        let room = soon(one.wait(true)).await;
-        one.take(room);
+        let metered = soon(one.wait(true)).await;
+        one.take(metered);
         // It takes nothing from the others, also where it stops in the middle of its message.
-        assert!(one.room(0, 90 * PART));
+        assert!(one.has_capacity(0, 90 * PART));
         assert_eq!((ledger.runtime("one").used(), exempt(&ledger)), (STEP, 91 * STEP));
-        assert!(other.room(PART, 3 * PART));
+        assert!(other.has_capacity(PART, 3 * PART));
         // All that is left is too little for a second one.
-        assert!(!other.room(PART, 6 * PART));
+        assert!(!other.has_capacity(PART, 6 * PART));
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "only one does");
-        assert!(one.room(0, 0));
+        assert!(one.has_capacity(0, 0));
         assert_eq!((ledger.runtime("one").used(), exempt(&ledger)), (STEP, 0));
         drop((one, third));
-        assert!(other.room(0, 3 * PART));
-        let room = soon(other.wait(false)).await;
-        other.take(room);
-        assert!(other.room(PART, 6 * PART));
+        assert!(other.has_capacity(0, 3 * PART));
+        let metered = soon(other.wait(false)).await;
+        other.take(metered);
+        assert!(other.has_capacity(PART, 6 * PART));
         drop(other);
         assert_eq!(ledger.runtime("other").used(), 0);
     }
@@ -185,20 +185,20 @@ mod tests {
         let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
         grow(&mut one, 20 * STEP).await;
         // The message is whole: of the next one nothing is read that would need more.
-        assert!(one.room(20 * STEP, 0));
-        assert!(one.room(20 * STEP, STEP));
-        assert!(!one.room(20 * STEP, 3 * STEP));
+        assert!(one.has_capacity(20 * STEP, 0));
+        assert!(one.has_capacity(20 * STEP, STEP));
+        assert!(!one.has_capacity(20 * STEP, 3 * STEP));
         // Nobody else goes on without room before it is stored.
-        assert!(other.room(0, 3 * PART) && !other.room(0, 2 * STEP));
+        assert!(other.has_capacity(0, 3 * PART) && !other.has_capacity(0, 2 * STEP));
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "two long messages are held at once");
         // Room that others give back does not end the exemption.
-        one.take(MeteredRoom(ledger.runtime("one").nothing(), None));
+        one.take(MeteredCharge(ledger.runtime("one").nothing(), None));
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "the exemption ended before the message was stored");
         // The next message has the usual room.
-        assert!(one.room(0, 3 * PART));
-        assert!(!one.room(0, 3 * STEP));
+        assert!(one.has_capacity(0, 3 * PART));
+        assert!(!one.has_capacity(0, 3 * STEP));
         grow(&mut other, 2 * STEP).await;
     }
 

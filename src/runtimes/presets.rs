@@ -272,9 +272,9 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
 /// Returns the part of a shell's environment that a program of a preset gets, and its authentication method: `env` as for [`preset`].
 pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<String>, Option<String>) {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
-    let known = PRESETS.iter().find(|preset| preset.program == name && preset.install.is_some());
+    let preset = PRESETS.iter().find(|preset| preset.program == name && preset.install.is_some());
     let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
-    known.map_or((Vec::new(), None), |preset| {
+    preset.map_or((Vec::new(), None), |preset| {
         let method = preset.auth.iter().find(|(name, _)| set(name)).map(|(_, method)| (*method).to_owned());
         (preset.pass_env.iter().map(|&name| name.to_owned()).collect(), method)
     })

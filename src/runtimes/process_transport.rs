@@ -222,7 +222,7 @@ impl Transport for ProcessTransport {
         {
             self.timer.as_mut().reset(at);
         }
-        let (living, reading) = (self.status.is_none(), intake.room && self.reads());
+        let (living, reading) = (self.status.is_none(), intake.capacity && self.reads());
         tokio::select! {
             biased;
             () = self.timer.as_mut(), if due.is_some() => ProcessEvent::Due,
@@ -431,7 +431,7 @@ impl ProcessTransport {
     fn news(&mut self, driver: &mut Driver, news: HolderNews) {
         match news {
             HolderNews::Out { bytes, .. } => {
-                driver.heard();
+                driver.record_contact();
                 if driver.out.is_empty() && self.stash.is_empty() {
                     self.receive(driver, &bytes);
                 } else {
@@ -484,7 +484,7 @@ impl ProcessTransport {
 
     /// Passes on output of the process.
     fn receive(&mut self, driver: &mut Driver, bytes: &Bytes) {
-        self.lines.room().extend_from_slice(bytes);
+        self.lines.read_buffer().extend_from_slice(bytes);
         while let Some(line) = self.lines.next() {
             driver.offset = self.lines.offset();
             driver.routes.at(driver.offset);

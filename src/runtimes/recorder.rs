@@ -125,8 +125,8 @@ impl Recording {
 
 impl OpenRecording {
     fn put(&self, bytes: usize, line: RecordedLine) {
-        let room = self.waiting.load(Ordering::Relaxed) + bytes <= WAITING_BYTES_MAX;
-        if room {
+        let fits = self.waiting.load(Ordering::Relaxed) + bytes <= WAITING_BYTES_MAX;
+        if fits {
             let missing = self.left_out.swap(0, Ordering::Relaxed);
             if missing > 0 && self.lines.try_send(RecordedLine::Missing(missing)).is_err() {
                 self.left_out.fetch_add(missing, Ordering::Relaxed);

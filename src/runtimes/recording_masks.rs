@@ -22,7 +22,7 @@ const MASK: &str = "•••";
 #[derive(Default)]
 pub(super) struct RecordingMasks {
     /// Secrets whose value is known.
-    known: Vec<String>,
+    secrets: Vec<String>,
     /// Values that are secret if they are a whole string: text that users typed, of any length.
     typed: HashSet<String>,
     /// Values that are identifiers.
@@ -45,10 +45,10 @@ impl RecordingMasks {
 
     /// Adds a secret, which is masked from now on.
     pub(super) fn learn(&mut self, secret: &str) {
-        if secret.len() >= KNOWN_MIN && !self.known.iter().any(|known| known == secret) {
-            self.known.push(secret.to_owned());
+        if secret.len() >= KNOWN_MIN && !self.secrets.iter().any(|other| other == secret) {
+            self.secrets.push(secret.to_owned());
             // The longest first: one may be a part of another.
-            self.known.sort_by_key(|known| std::cmp::Reverse(known.len()));
+            self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         }
     }
 
@@ -130,9 +130,9 @@ impl RecordingMasks {
 
     fn known_out(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
-        for at in 0..self.known.len() {
-            if text.contains(&self.known[at]) {
-                let secret = self.known[at].clone();
+        for at in 0..self.secrets.len() {
+            if text.contains(&self.secrets[at]) {
+                let secret = self.secrets[at].clone();
                 text = text.replace(&secret, &self.name(&secret));
             }
         }
@@ -231,9 +231,9 @@ mod tests {
         ] {
             assert_eq!(masks.mask(RecordingEntry::new(Direction::Out, line)).line, masked);
         }
-        let asked = r#"POST /session/x/message?token=abc123 {"password":"short"}"#;
-        let asked = masks.mask(RecordingEntry::about(Direction::In, 1, asked));
-        assert_eq!(asked.line, r#"POST /session/x/message?token=•••11 {"password":"•••8"}"#);
+        let entry = r#"POST /session/x/message?token=abc123 {"password":"short"}"#;
+        let entry = masks.mask(RecordingEntry::about(Direction::In, 1, entry));
+        assert_eq!(entry.line, r#"POST /session/x/message?token=•••11 {"password":"•••8"}"#);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl SessionRoutes {
     }
 
     /// Returns whether a session knows this request.
-    pub(super) fn asked(&self, key: &RequestKey) -> bool {
+    pub(super) fn has_request(&self, key: &RequestKey) -> bool {
         self.asks.keys().any(|kept| kept.means(key))
     }
 
@@ -135,9 +135,9 @@ impl SessionRoutes {
             }
             RuntimeEvent::Event { native, draft } => self.event(native, draft),
             RuntimeEvent::Asked { native, ask } => {
-                let known = native.as_ref().and_then(|native| self.natives.get(native));
+                let session = native.as_ref().and_then(|native| self.natives.get(native));
                 // A session that the agent opened itself (a helper's) asks through the session at work.
-                let sender = match (known, self.early_for(native.as_ref())) {
+                let sender = match (session, self.early_for(native.as_ref())) {
                     (Some(sender), _) => Some(sender.clone()),
                     (None, true) => return self.keep(RuntimeEvent::Asked { native, ask }),
                     (None, false) => self.working(),
@@ -156,7 +156,7 @@ impl SessionRoutes {
                 } else if self
                     .early
                     .iter()
-                    .any(|event| matches!(event, RuntimeEvent::Asked { ask: known, .. } if known.key == ask.key))
+                    .any(|event| matches!(event, RuntimeEvent::Asked { ask: other, .. } if other.key == ask.key))
                 {
                     self.keep(RuntimeEvent::AskChanged { native, ask });
                 }
@@ -175,8 +175,8 @@ impl SessionRoutes {
                 // Otherwise the request was answered meanwhile: it has ended on both sides.
             }
             RuntimeEvent::AnswerLost { native, key, elsewhere } => {
-                let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
-                if let Some(sender) = known.or_else(|| self.working()) {
+                let session = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
+                if let Some(sender) = session.or_else(|| self.working()) {
                     self.put(&sender, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
@@ -517,7 +517,7 @@ mod tests {
         open(&mut routes, &a, 1);
         opened(&mut routes, 1, "A");
         let received = received(&mut routes, &a);
-        assert!(received[1].starts_with("raw 5 messages came before"), "{}", received[1]);
+        assert!(received[1].starts_with("raw 5 messages arrived before"), "{}", received[1]);
         assert_eq!(received.len(), EARLY_MAX + 2);
     }
 

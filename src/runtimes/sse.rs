@@ -25,10 +25,10 @@ pub(super) struct SseReader {
     max: usize,
     line: Vec<u8>,
     /// Number of dropped bytes of the line.
-    line_over: u64,
+    line_dropped: u64,
     data: Vec<u8>,
     /// Number of dropped bytes of the data.
-    data_over: u64,
+    data_dropped: u64,
     has_data: bool,
     /// `true` if the last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
@@ -39,7 +39,7 @@ pub(super) struct SseReader {
 impl SseReader {
     pub(super) fn new(max: usize) -> Self {
         let (line, data) = (Vec::new(), Vec::new());
-        Self { max, line, line_over: 0, data, data_over: 0, has_data: false, after_cr: false, first: true }
+        Self { max, line, line_dropped: 0, data, data_dropped: 0, has_data: false, after_cr: false, first: true }
     }
 
     /// Returns the number of bytes held of an incomplete event.
@@ -74,14 +74,14 @@ impl SseReader {
 
     fn keep(&mut self, bytes: &[u8]) {
         // The field's name, its colon and its space are not data.
-        let room = (self.max + "data: ".len()).saturating_sub(self.line.len());
-        let kept = bytes.len().min(room);
+        let free = (self.max + "data: ".len()).saturating_sub(self.line.len());
+        let kept = bytes.len().min(free);
         self.line.extend_from_slice(&bytes[..kept]);
-        self.line_over += (bytes.len() - kept) as u64;
+        self.line_dropped += (bytes.len() - kept) as u64;
     }
 
     fn end_of_line(&mut self, told: &mut Vec<SseItem>) {
-        let (line, over) = (std::mem::take(&mut self.line), std::mem::take(&mut self.line_over));
+        let (line, dropped) = (std::mem::take(&mut self.line), std::mem::take(&mut self.line_dropped));
         let mut rest = line.as_slice();
         if std::mem::take(&mut self.first) {
             rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
@@ -96,7 +96,7 @@ impl SseReader {
                 self.add(b"\n");
             }
             self.add(value);
-            self.data_over += over;
+            self.data_dropped += dropped;
         }
         // A comment (a heartbeat), or an ignored field. The line's memory is reused for the next one, unless it was huge.
         if line.capacity() <= LINE_KEPT {
@@ -108,20 +108,20 @@ impl SseReader {
     fn add(&mut self, bytes: &[u8]) {
         let kept = bytes.len().min(self.max - self.data.len().min(self.max));
         self.data.extend_from_slice(&bytes[..kept]);
-        self.data_over += (bytes.len() - kept) as u64;
+        self.data_dropped += (bytes.len() - kept) as u64;
     }
 
     fn dispatch(&mut self, told: &mut Vec<SseItem>) {
-        let (data, over) = (std::mem::take(&mut self.data), std::mem::take(&mut self.data_over));
-        if !std::mem::take(&mut self.has_data) || (data.is_empty() && over == 0) {
+        let (data, before) = (std::mem::take(&mut self.data), std::mem::take(&mut self.data_dropped));
+        if !std::mem::take(&mut self.has_data) || (data.is_empty() && before == 0) {
             return;
         }
         let data = Bytes::from(data);
-        if over == 0 {
+        if before == 0 {
             return told.push(SseItem::Data(data));
         }
         let head = data.slice(..data.len().min(LINE_KEPT));
-        let dropped = over + (data.len() - head.len()) as u64;
+        let dropped = before + (data.len() - head.len()) as u64;
         // Not a slice of the data, which would hold all of it.
         told.push(SseItem::Cut { head: Bytes::copy_from_slice(&head), dropped });
     }

@@ -535,7 +535,7 @@ fn noted(method: &str) -> RuntimeCommand {
 
 async fn give(link: &RuntimeLink, sender: &SessionSender, command: RuntimeCommand) {
     let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
-    link.room().await.unwrap().send(order);
+    link.reserve().await.unwrap().send(order);
 }
 
 #[tokio::test]

@@ -43,13 +43,13 @@ impl ProcessTransport {
             Some(format!("it said: {}", plexus_protocol::text::printable(&words[..words.len().min(WORDS_SHOWN)])))
         });
         let early = driver.ready.is_none() && driver.stop.is_none();
-        let known = match &driver.spec.connect {
+        let hint = match &driver.spec.connect {
             Connect::Command(argv) if early => argv.first().and_then(|program| presets::ended_early(program)),
             _ => None,
         };
-        let reason = match (reason, known) {
-            (Some(reason), Some(known)) => Some(format!("{reason}; {known}")),
-            (reason, known) => reason.or_else(|| known.map(str::to_owned)),
+        let reason = match (reason, hint) {
+            (Some(reason), Some(hint)) => Some(format!("{reason}; {hint}")),
+            (reason, hint) => reason.or_else(|| hint.map(str::to_owned)),
         };
         let stderr_tail = driver.stderr.tail();
         let exit = RuntimeExit { code, signal, stderr_tail, reason, stopped: driver.stop.is_some(), left: false };

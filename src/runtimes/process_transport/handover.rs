@@ -38,8 +38,8 @@ pub(crate) struct HandoverState {
     #[serde(default)]
     pub(crate) agent: Option<String>,
     /// The line that is being skipped: its beginning in hex, and the number of dropped bytes.
-    #[serde(default)]
-    pub(crate) over: Option<(String, u64)>,
+    #[serde(default, rename = "over")]
+    pub(crate) skipped: Option<(String, u64)>,
 }
 
 impl HandoverState {
@@ -104,14 +104,14 @@ impl ProcessTransport {
 
     /// Returns the current data for the next gateway; the holder gets it next.
     fn whole_state(&mut self, driver: &Driver) -> Bytes {
-        let over = self.lines.over();
+        let skipped = self.lines.skipped();
         let state = HandoverState {
             form: HandoverState::FORM,
             spec: driver.spec.clone(),
             generation: driver.generation,
             ready: self.greeted,
             agent: self.agent.clone(),
-            over: over.map(|over| (data_encoding::HEXLOWER.encode(&over.head), over.dropped)),
+            skipped: skipped.map(|line| (data_encoding::HEXLOWER.encode(&line.head), line.dropped)),
         };
         let state = state.write(&driver.dialect.save().unwrap_or_default());
         self.saved.whole(state.len(), driver.offset, self.outlive);

@@ -68,8 +68,8 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
         () = leave.notified() => return,
         found = found => found.and_then(|(holder, welcome)| {
             let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
-            let known = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
-            let (make, kept) = known.ok_or("the state saved by an earlier gateway cannot be read")?;
+            let restorable = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
+            let (make, kept) = restorable.ok_or("the state saved by an earlier gateway cannot be read")?;
             Ok((holder, welcome, make, kept))
         }),
     };
@@ -191,7 +191,7 @@ impl ProcessTransport {
         }
         driver.flush(self);
         let (asks, prompts) = (driver.dialect.asks(), driver.dialect.prompts());
-        let unknown: Vec<RequestKey> = asks.iter().filter(|key| !driver.routes.asked(key)).cloned().collect();
+        let unknown: Vec<RequestKey> = asks.iter().filter(|key| !driver.routes.has_request(key)).cloned().collect();
         for key in unknown {
             // Its session no longer exists; the agent that waits for an answer gets one.
             driver.command(self, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
@@ -244,7 +244,7 @@ impl ProcessTransport {
             return None;
         }
         driver.dialect = dialect;
-        if let Some((head, dropped)) = kept.over
+        if let Some((head, dropped)) = kept.skipped
             && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
         {
             let skipped = SkippedLine { head: head.into(), dropped };
