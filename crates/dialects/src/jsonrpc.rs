@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{DEPTH_MAX, RuntimeError, depth};
+use plexus_protocol::tokens_told;
 
 /// The JSON-RPC code for an unknown method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
@@ -117,6 +118,13 @@ pub fn member<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Option<T
     let mut values = object::<Fields<'a>>(raw)?.0.into_iter().filter(|(key, _)| key == name);
     let (_, value) = values.next().filter(|(_, value)| value.get() != "null")?;
     if values.next().is_some() { None } else { plexus_protocol::object::from_str(value.get()).ok() }
+}
+
+/// Reads these counts of tokens in an object; an invalid count is read as absent.
+pub fn token_counts<const N: usize>(raw: &RawValue, names: [&str; N]) -> Option<[Option<u64>; N]> {
+    let fields = object::<Fields<'_>>(raw)?;
+    let count = |name| serde_json::from_str::<f64>(fields.get(name)?.get()).ok().and_then(tokens_told);
+    Some(names.map(count))
 }
 
 /// Reads a JSON string.

@@ -5,47 +5,30 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{member, object};
+use super::super::jsonrpc::{member, object, token_counts};
 use super::quirks;
-use plexus_protocol::{Money, SpendReport, Spending, lenient_tokens};
+use plexus_protocol::{Money, SpendReport, Spending};
 
-/// The member `usage` of the response to a prompt. ACP does not specify whether `inputTokens` includes those of the
-/// cache, and agents differ: only `totalTokens` shows it.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct TurnTokens {
-    #[serde(deserialize_with = "lenient_tokens")]
-    total_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient_tokens")]
-    input_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient_tokens")]
-    output_tokens: Option<u64>,
-    #[serde(alias = "reasoningTokens", deserialize_with = "lenient_tokens")]
-    thought_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient_tokens")]
-    cached_read_tokens: Option<u64>,
-    #[serde(alias = "cacheCreationTokens", deserialize_with = "lenient_tokens")]
-    cached_write_tokens: Option<u64>,
-}
-
-impl TurnTokens {
-    fn spending(&self) -> Spending {
-        let Self { input_tokens: input, output_tokens: output, .. } = *self;
-        let cached = self.cached_read_tokens.unwrap_or(0) + self.cached_write_tokens.unwrap_or(0);
-        let thought = self.thought_tokens.unwrap_or(0);
-        let apart = self.total_tokens.map(|total| total.checked_sub(input.unwrap_or(0) + output.unwrap_or(0)));
-        let (cache_apart, thought_apart) = match apart {
-            Some(Some(0)) => (false, false),
-            Some(Some(apart)) if apart == thought && apart != cached => (false, true),
-            Some(Some(apart)) if apart == cached + thought && thought > 0 => (true, true),
-            // Agents that report the cache's part report it separately from the rest.
-            _ => (true, false),
-        };
-        let input = input.map(|input| if cache_apart { input + cached } else { input });
-        let output = output.map(|output| if thought_apart { output + thought } else { output });
-        let counts = [input, output, self.cached_read_tokens, self.cached_write_tokens, self.thought_tokens];
-        Spending::of(counts, Vec::new())
-    }
+/// Returns the spending in the member `usage` of the response to a prompt. ACP does not specify whether `inputTokens`
+/// includes those of the cache, and agents differ: only `totalTokens` shows it.
+fn spending(usage: &RawValue) -> Option<Spending> {
+    let [total, input, output] = token_counts(usage, ["totalTokens", "inputTokens", "outputTokens"])?;
+    let [thought, reasoning] = token_counts(usage, ["thoughtTokens", "reasoningTokens"])?;
+    let names = ["cachedReadTokens", "cachedWriteTokens", "cacheCreationTokens"];
+    let [read, written, created] = token_counts(usage, names)?;
+    let (thoughts, written) = (thought.or(reasoning), written.or(created));
+    let (cached, thought) = (read.unwrap_or(0) + written.unwrap_or(0), thoughts.unwrap_or(0));
+    let apart = total.map(|total| total.checked_sub(input.unwrap_or(0) + output.unwrap_or(0)));
+    let (cache_apart, thought_apart) = match apart {
+        Some(Some(0)) => (false, false),
+        Some(Some(apart)) if apart == thought && apart != cached => (false, true),
+        Some(Some(apart)) if apart == cached + thought && thought > 0 => (true, true),
+        // Agents that report the cache's part report it separately from the rest.
+        _ => (true, false),
+    };
+    let input = input.map(|input| if cache_apart { input + cached } else { input });
+    let output = output.map(|output| if thought_apart { output + thought } else { output });
+    Some(Spending::of([input, output, read, written, thoughts], Vec::new()))
 }
 
 /// Returns the spending in `usage_update`: the cost of the session so far.
@@ -73,30 +56,17 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
         usage: Option<&'a RawValue>,
         quota: Option<&'a RawValue>,
     }
-    #[derive(Deserialize)]
-    struct Quota {
-        token_count: Option<QuotaTokens>,
-    }
-    #[derive(Deserialize)]
-    struct QuotaTokens {
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        input_tokens: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        output_tokens: Option<u64>,
-    }
     let turn: Turn<'_> = object(result)?;
     let meta = turn.meta.and_then(object::<Meta<'_>>);
     let usage = turn.usage.or_else(|| meta.as_ref()?.usage);
-    if let Some(tokens) = usage.and_then(object::<TurnTokens>) {
-        let spending = tokens.spending();
+    if let Some(spending) = usage.and_then(spending) {
         return if quirks::sums_usage(agent) { SpendReport::total(spending) } else { SpendReport::step(spending) };
     }
-    let QuotaTokens { input_tokens, output_tokens } = object::<Quota>(meta?.quota?)?.token_count?;
-    SpendReport::step(Spending::of([input_tokens, output_tokens, None, None, None], Vec::new()))
+    let [input, output] = token_counts(member(meta?.quota?, "token_count")?, ["input_tokens", "output_tokens"])?;
+    SpendReport::step(Spending::of([input, output, None, None, None], Vec::new()))
 }
 
 /// Returns the spending in a chunk of an agent's message, for agents that report it there: the tokens of one model call.
 pub(super) fn of_chunk(update: &RawValue) -> Option<SpendReport> {
-    let tokens: TurnTokens = member(member(update, "_meta")?, "usage")?;
-    SpendReport::step(tokens.spending())
+    SpendReport::step(spending(member(member(update, "_meta")?, "usage")?)?)
 }

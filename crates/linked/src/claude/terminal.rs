@@ -21,7 +21,7 @@ use crate::terminals::call_tokens::CountedCalls;
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput};
-use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn};
+use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, SessionState, Turn};
 use crate::terminals::transcript_reader::TranscriptReader;
 use plexus_dialects::link::{HelperExit, HelperRole};
 use plexus_dialects::{AgentReview, EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc};
@@ -151,11 +151,6 @@ impl TerminalAgent for ClaudeTerminal {
         &mut self.session
     }
 
-    fn restored(native: &NativeId, checkpoint: &str) -> Option<RestoredTerminal> {
-        let process = serde_json::from_str::<Checkpoint>(checkpoint).ok()?.process;
-        (process.0 != 0).then(|| RestoredTerminal { id: native.clone(), process })
-    }
-
     fn open(&mut self, opened: OpenedSession<'_>, _: &mut Output<'_>) {
         match opened.checkpoint.and_then(|text| serde_json::from_str::<Checkpoint>(text).ok()) {
             Some(checkpoint) => self.restore(checkpoint),
@@ -239,10 +234,6 @@ impl TerminalAgent for ClaudeTerminal {
 
     fn open_questions(&self) -> Vec<RequestKey> {
         self.questions.keys().cloned().collect()
-    }
-
-    fn has_question(&self, key: &RequestKey) -> bool {
-        self.questions.contains_key(key)
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Output<'_>) {

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{member, object, string};
-use plexus_protocol::{Spending, lenient_tokens};
+use plexus_dialects::jsonrpc::{member, object, string, token_counts};
+use plexus_protocol::Spending;
 
 /// The content of a line.
 #[derive(Debug)]
@@ -105,19 +105,6 @@ struct Message<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// The tokens of a model call. `input_tokens` are those without the cache.
-#[derive(Deserialize)]
-struct CallTokens {
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    cache_creation_input_tokens: Option<u64>,
-}
-
 #[derive(Deserialize)]
 struct Part<'a> {
     #[serde(rename = "type", borrow)]
@@ -180,11 +167,10 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
 }
 
 fn spent<'a>(message: &Message<'_>) -> Option<Line<'a>> {
-    let tokens: CallTokens = object(message.usage?)?;
-    let CallTokens {
-        output_tokens: output, cache_read_input_tokens: read, cache_creation_input_tokens: written, ..
-    } = tokens;
-    let input = tokens.input_tokens.map(|input| input + read.unwrap_or(0) + written.unwrap_or(0));
+    let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let [input, output, read, written] = token_counts(message.usage?, names)?;
+    // `input_tokens` excludes the tokens of the cache.
+    let input = input.map(|input| input + read.unwrap_or(0) + written.unwrap_or(0));
     let spending = Spending::of([input, output, read, written, None], Vec::new());
     Some(Line::Spent { call: message.id.clone()?, spending })
 }

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_protocol::{Spending, lenient_tokens};
+use plexus_dialects::jsonrpc::token_counts;
+use plexus_protocol::Spending;
 
 /// An event of Copilot, or the first one of the extension.
 #[derive(Deserialize)]
@@ -91,31 +92,15 @@ pub(super) struct MessageDelta {
     pub(super) delta_content: String,
 }
 
-/// The data of `assistant.usage`: the tokens of a model call. Its `cost` is a multiplier of Copilot's plans, not money.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CallUsage {
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    pub(super) output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    pub(super) cache_read_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    pub(super) cache_write_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_tokens")]
-    pub(super) reasoning_tokens: Option<u64>,
-}
-
-impl CallUsage {
-    /// Returns the tokens of the call. Copilot does not document whether `inputTokens` includes the cache's part; here
-    /// it does, unless the cache's part is larger.
-    pub(super) fn spending(&self) -> Spending {
-        let Self { output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, .. } = *self;
-        let cached = read.unwrap_or(0) + written.unwrap_or(0);
-        let input = self.input_tokens.map(|input| if input < cached { input + cached } else { input });
-        Spending::of([input, output, read, written, self.reasoning_tokens], Vec::new())
-    }
+/// Returns the tokens of a model call, from the data of `assistant.usage`. Its `cost` is a multiplier of Copilot's plans,
+/// not money. Copilot does not document whether `inputTokens` includes the cache's part; here it does, unless the
+/// cache's part is larger.
+pub(super) fn call_spending(data: &RawValue) -> Option<Spending> {
+    let names = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"];
+    let [input, output, read, written, reasoning] = token_counts(data, names)?;
+    let cached = read.unwrap_or(0) + written.unwrap_or(0);
+    let input = input.map(|input| if input < cached { input + cached } else { input });
+    Some(Spending::of([input, output, read, written, reasoning], Vec::new()))
 }
 
 /// The data of `assistant.reasoning_delta`.

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::ask::{CopilotQuestion, FormData, ONCE, REJECT, SESSION, is_id};
 use super::events::{
-    CallUsage, CopilotEvent, ExtensionHello, MessageDelta, MessageStart, PermissionCompleted, PermissionRequested,
-    PromptTaken, QuestionCompleted, ReasoningDelta, SessionFailure, SessionIdle, TitleChanged, ToolStart, UserMessage,
-    WholeMessage,
+    CopilotEvent, ExtensionHello, MessageDelta, MessageStart, PermissionCompleted, PermissionRequested, PromptTaken,
+    QuestionCompleted, ReasoningDelta, SessionFailure, SessionIdle, TitleChanged, ToolStart, UserMessage, WholeMessage,
+    call_spending,
 };
 use super::open_question::OpenQuestion;
 use super::reported::{HELD_MAX, Reported};
@@ -21,9 +21,7 @@ use super::tools::{TOOLS, tool_end};
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput, at_terminal};
-use crate::terminals::session::{
-    OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt,
-};
+use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, SessionState, Turn, WaitingPrompt};
 use plexus_dialects::jsonrpc::{object, owned};
 use plexus_dialects::link::{HelperExit, HelperRole, tunnel_path};
 use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RunEnd};
@@ -194,11 +192,6 @@ impl TerminalAgent for CopilotTerminal {
 
     fn session_mut(&mut self) -> &mut SessionState {
         &mut self.session
-    }
-
-    fn restored(native: &NativeId, checkpoint: &str) -> Option<RestoredTerminal> {
-        Checkpoint::read(checkpoint)
-            .map(|checkpoint| RestoredTerminal { id: native.clone(), process: checkpoint.process })
     }
 
     fn open(&mut self, opened: OpenedSession<'_>, _: &mut Output<'_>) {
@@ -465,7 +458,7 @@ impl CopilotTerminal {
                 }
             }
             "abort" => self.aborted = self.session.turn.is_some(),
-            "assistant.usage" => out.spent(SpendReport::step(object::<CallUsage>(data)?.spending())),
+            "assistant.usage" => out.spent(SpendReport::step(call_spending(data)?)),
             // The events of a subagent are not shown, except its questions.
             _ if event.of_subagent() => {}
             "user.message" => self.prompt_event(object(data)?, native, out),

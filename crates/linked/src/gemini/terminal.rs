@@ -20,7 +20,7 @@ use crate::terminals::call_tokens::CountedCalls;
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput};
-use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn};
+use crate::terminals::session::{OpenedSession, PromptLimits, PromptState, SessionState, Turn};
 use crate::terminals::transcript_reader::TranscriptReader;
 use plexus_dialects::fnv::{FNV, fnv};
 use plexus_dialects::link::{HelperRole, terminal_path};
@@ -249,11 +249,6 @@ impl TerminalAgent for GeminiTerminal {
         &mut self.session
     }
 
-    fn restored(native: &NativeId, checkpoint: &str) -> Option<RestoredTerminal> {
-        let process = serde_json::from_str::<Checkpoint>(checkpoint).ok()?.process;
-        (process.0 != 0).then(|| RestoredTerminal { id: native.clone(), process })
-    }
-
     fn open(&mut self, opened: OpenedSession<'_>, _: &mut Output<'_>) {
         match opened.checkpoint.and_then(|text| serde_json::from_str::<Checkpoint>(text).ok()) {
             Some(checkpoint) => self.restore(checkpoint),
@@ -338,10 +333,6 @@ impl TerminalAgent for GeminiTerminal {
 
     fn open_questions(&self) -> Vec<RequestKey> {
         self.questions.keys().cloned().collect()
-    }
-
-    fn has_question(&self, key: &RequestKey) -> bool {
-        self.questions.contains_key(key)
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Output<'_>) {

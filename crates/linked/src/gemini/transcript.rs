@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{member, object, string};
-use plexus_protocol::{Spending, lenient_tokens};
+use plexus_dialects::jsonrpc::{member, object, string, token_counts};
+use plexus_protocol::Spending;
 
 /// The content of a line.
 #[derive(Debug)]
@@ -121,20 +121,8 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
 /// Reads `tokens` of a message: `input` includes the cache's part, `output` excludes thoughts, and the tokens of tool
 /// results are separate.
 fn spending(tokens: &RawValue) -> Option<Spending> {
-    #[derive(Deserialize)]
-    struct Tokens {
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        input: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        output: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        cached: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        thoughts: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        tool: Option<u64>,
-    }
-    let Tokens { input, output, cached, thoughts, tool } = object(tokens)?;
+    let names = ["input", "output", "cached", "thoughts", "tool"];
+    let [input, output, cached, thoughts, tool] = token_counts(tokens, names)?;
     let input = input.map(|input| input + tool.unwrap_or(0));
     let output = output.map(|output| output + thoughts.unwrap_or(0));
     Some(Spending::of([input, output, cached, None, thoughts], Vec::new()))

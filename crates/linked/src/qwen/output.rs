@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use plexus_dialects::jsonrpc::{member, object, string};
-use plexus_protocol::{SpendReport, Spending, lenient_tokens};
+use plexus_dialects::jsonrpc::{member, object, string, token_counts};
+use plexus_protocol::{SpendReport, Spending};
 
 /// The content of a line of the dual output.
 #[derive(Debug)]
@@ -112,20 +112,9 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
 
 /// Reads `usage` of an agent's message: `input_tokens` includes the cache's part, and only the total includes all output.
 fn spent(message: &RawValue) -> Option<SpendReport> {
-    #[derive(Deserialize)]
-    struct Usage {
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        input_tokens: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        output_tokens: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        cache_read_input_tokens: Option<u64>,
-        #[serde(default, deserialize_with = "lenient_tokens")]
-        total_tokens: Option<u64>,
-    }
-    let Usage { input_tokens: input, output_tokens: output, cache_read_input_tokens: read, total_tokens } =
-        member(message, "usage")?;
-    let rest = total_tokens.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "total_tokens"];
+    let [input, output, read, total] = token_counts(member(message, "usage")?, names)?;
+    let rest = total.zip(input).and_then(|(total, input)| total.checked_sub(input));
     let spending = Spending::of([input, output.max(rest), read, None, None], Vec::new());
     if spending.is_nothing() { None } else { SpendReport::step(spending) }
 }

@@ -19,7 +19,7 @@ use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent,
 use crate::terminals::drafts;
 use crate::terminals::output::{AT_TERMINAL, SessionOutput, at_terminal};
 use crate::terminals::session::{
-    OpenedSession, PendingWork, PromptLimits, PromptState, RestoredTerminal, SessionState, Turn, WaitingPrompt,
+    OpenedSession, PendingWork, PromptLimits, PromptState, SessionState, Turn, WaitingPrompt,
 };
 use crate::terminals::tail::FileTail;
 use crate::terminals::transcript_reader::length;
@@ -219,11 +219,6 @@ impl TerminalAgent for QwenTerminal {
         &mut self.session
     }
 
-    fn restored(_: &NativeId, checkpoint: &str) -> Option<RestoredTerminal> {
-        let Checkpoint { terminal, process, .. } = serde_json::from_str(checkpoint).ok()?;
-        (process.0 != 0).then(|| RestoredTerminal { id: terminal.as_str().into(), process })
-    }
-
     fn open(&mut self, opened: OpenedSession<'_>, out: &mut Output<'_>) {
         // A terminal that continues an old conversation has only the new part of it in its output.
         let is_own = |checkpoint: &Checkpoint| checkpoint.process.0 != 0 && checkpoint.terminal == out.id.as_str();
@@ -308,10 +303,6 @@ impl TerminalAgent for QwenTerminal {
 
     fn open_questions(&self) -> Vec<RequestKey> {
         self.questions.keys().cloned().collect()
-    }
-
-    fn has_question(&self, key: &RequestKey) -> bool {
-        self.questions.contains_key(key)
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Output<'_>) {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::terminals::output::{PendingRequests, Purpose, SessionOutput};
-use crate::terminals::session::{OpenedSession, PendingWork, RestoredTerminal, SessionState};
+use crate::terminals::session::{OpenedSession, PendingWork, SessionState};
 use plexus_dialects::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, line};
 use plexus_dialects::link::{HelperExit, HelperHello, HelperMessage, LinkFrame, LinkReply};
 use plexus_dialects::{
@@ -57,9 +58,6 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
 
     fn session_mut(&mut self) -> &mut SessionState;
 
-    /// Returns the terminal of a checkpoint of this session; `None` if it names no process.
-    fn restored(native: &NativeId, checkpoint: &str) -> Option<RestoredTerminal>;
-
     /// Continues from the checkpoint of a session that the gateway has opened. [`read`](Self::read) follows.
     fn open(&mut self, opened: OpenedSession<'_>, out: &mut SessionOutput<'_, Self::Request>);
 
@@ -92,7 +90,9 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     fn open_questions(&self) -> Vec<RequestKey>;
 
     /// Returns true if the terminal has this question.
-    fn has_question(&self, key: &RequestKey) -> bool;
+    fn has_question(&self, key: &RequestKey) -> bool {
+        self.open_questions().contains(key)
+    }
 
     /// Handles the decision on a question of this terminal.
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut SessionOutput<'_, Self::Request>);
@@ -331,15 +331,15 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
             return out.events.push(refused(A::HOW_TO_START));
         };
         let current = self.terminal_of(&native);
-        let restored = carried.as_ref().and_then(|carried| A::restored(&native, &carried.checkpoint));
-        let restored = restored.filter(|restored| current.as_ref().is_none_or(|id| *id == restored.id));
-        let Some(id) = current.or_else(|| restored.as_ref().map(|restored| restored.id.clone())) else {
+        let restored = carried.as_ref().and_then(|carried| restored_terminal(&native, &carried.checkpoint));
+        let restored = restored.filter(|(restored, _)| current.as_ref().is_none_or(|id| id == restored));
+        let Some(id) = current.or_else(|| restored.as_ref().map(|(id, _)| id.clone())) else {
             return out.events.push(refused(A::HOW_TO_RESUME));
         };
         let is_new = !self.terminals.contains_key(&id);
         let session = self.terminals.entry(id.clone()).or_default().session_mut();
         (session.native, session.opened) = (Some(native.clone()), true);
-        let mut process = restored.map(|restored| restored.process);
+        let mut process = restored.map(|(_, process)| process);
         if is_new {
             // An earlier gateway process had it. If the process of the terminal is alive, its helpers come again.
             session.process = process.unwrap_or_default();
@@ -386,6 +386,18 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
             out.events.push(RuntimeEvent::Event { native: Some(native), draft });
         }
     }
+}
+
+/// Returns the terminal that a checkpoint of this session names, and its process; `None` if it names no process.
+fn restored_terminal(native: &NativeId, checkpoint: &str) -> Option<(NativeId, (u32, u64))> {
+    #[derive(Deserialize)]
+    struct Checkpoint {
+        process: (u32, u64),
+        terminal: Option<String>,
+    }
+    let Checkpoint { process, terminal } = serde_json::from_str(checkpoint).ok()?;
+    let id = terminal.map_or_else(|| native.clone(), |terminal| terminal.as_str().into());
+    (process.0 != 0).then_some((id, process))
 }
 
 /// Ends a helper that is not expected to send anything.

@@ -91,12 +91,6 @@ pub(crate) struct OpenedSession<'a> {
     pub(crate) pending: Option<PendingWork<'a>>,
 }
 
-/// The terminal that a checkpoint names.
-pub(crate) struct RestoredTerminal {
-    pub(crate) id: NativeId,
-    pub(crate) process: (u32, u64),
-}
-
 impl SessionState {
     /// Returns the gateway's prompts that have not ended.
     pub(crate) fn prompts(&self) -> impl Iterator<Item = Ticket> {
