@@ -647,6 +647,22 @@ fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     }
 }
 
+/// Returns the version in the reply of a health route.
+fn health_version(reply: &Result<HttpReply, String>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Health {
+        version: Option<String>,
+    }
+    plexus_protocol::object::from_slice::<Health>(reply_body(reply)?).ok()?.version
+}
+
+/// Makes the failure of a connection without the right password.
+fn password_failure(has_secret: bool) -> RuntimeEvent {
+    let problem = if has_secret { "refused the" } else { "requires a" };
+    let fix = "set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD";
+    RuntimeEvent::Failed { message: format!("OpenCode {problem} password; {fix}") }
+}
+
 /// Checks that a request succeeded.
 ///
 /// # Errors

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object, slice};
@@ -16,7 +15,8 @@ use super::events::{self, Info, PartIn, Telling};
 use super::stream::is_ours;
 use super::{
     AGAIN, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
-    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, escape, in_folder, reply_body,
+    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, escape, health_version, in_folder,
+    password_failure, reply_body,
 };
 use plexus_protocol::{NativeId, Ticket};
 
@@ -84,26 +84,16 @@ impl OpenCode {
     }
 
     pub(super) fn health(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Health {
-            version: Option<String>,
-        }
         match &reply {
             Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
                 self.resync_state = None;
-                let message = if self.secret {
-                    "OpenCode refused the password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
-                } else {
-                    "OpenCode requires a password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
-                };
-                return out.events.push(RuntimeEvent::Failed { message: message.into() });
+                return out.events.push(password_failure(self.secret));
             }
             Err(_) => self.resync_state.iter_mut().for_each(|resync_state| resync_state.failed = true),
             Ok(_) => {}
         }
-        let health = reply_body(&reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
-        let version = health.and_then(|health| health.version);
+        let version = health_version(&reply);
         self.agent = Some(version.map_or_else(|| "OpenCode".into(), |version| format!("OpenCode {version}")));
         self.on_sync_reply(out);
     }

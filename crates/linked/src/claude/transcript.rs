@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::terminals::content::{ContentBlock, blocks};
 use plexus_dialects::jsonrpc::{member, object, string, token_counts};
 use plexus_protocol::Spending;
 
@@ -105,21 +106,6 @@ struct Message<'a> {
     usage: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(rename = "type", borrow)]
-    sort: Cow<'a, str>,
-    text: Option<String>,
-    thinking: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    input: Option<&'a RawValue>,
-    tool_use_id: Option<String>,
-    content: Option<&'a RawValue>,
-    #[serde(default)]
-    is_error: bool,
-}
-
 /// The types of lines with content for the user; the others are not parsed.
 const TYPES: [&str; 6] = ["user", "assistant", "system", "attachment", "custom-title", "ai-title"];
 
@@ -175,16 +161,11 @@ fn spent<'a>(message: &Message<'_>) -> Option<Line<'a>> {
     Some(Line::Spent { call: message.id.clone()?, spending })
 }
 
-fn parts(content: &RawValue) -> Option<Vec<Part<'_>>> {
-    let all: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    all.into_iter().map(object::<Part<'_>>).collect()
-}
-
 fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
     if let Some(text) = string(content) {
         return vec![message(head, text.into_owned())];
     }
-    let Some(parts) = parts(content) else { return Vec::new() };
+    let Some(parts) = blocks(content) else { return Vec::new() };
     let (mut results, mut texts) = (Vec::new(), Vec::new());
     for part in parts {
         match part.sort.as_ref() {
@@ -248,11 +229,11 @@ fn decided(head: &Head<'_>) -> Option<DecidedBy> {
 
 fn assistant<'a>(head: &Head<'a>, content: &'a RawValue) -> Option<Vec<Line<'a>>> {
     if head.service_error {
-        let texts: Vec<String> = parts(content)?.into_iter().filter_map(|part| part.text).collect();
+        let texts: Vec<String> = blocks(content)?.into_iter().filter_map(|part| part.text).collect();
         return Some(vec![Line::ServiceError(texts.join("\n"))]);
     }
-    let block = |part: Part<'a>| {
-        let Part { sort, text, thinking, id, name, input, .. } = part;
+    let block = |part: ContentBlock<'a>| {
+        let ContentBlock { sort, text, thinking, id, name, input, .. } = part;
         let block = match sort.as_ref() {
             "text" => Block::Text(text.filter(|text| !text.is_empty())?),
             "thinking" => Block::Thought(thinking.filter(|text| !text.is_empty())?),
@@ -261,7 +242,7 @@ fn assistant<'a>(head: &Head<'a>, content: &'a RawValue) -> Option<Vec<Line<'a>>
         };
         Some(Line::Block(block))
     };
-    Some(parts(content)?.into_iter().filter_map(block).collect())
+    Some(blocks(content)?.into_iter().filter_map(block).collect())
 }
 
 fn interjection<'a>(attachment: &RawValue) -> Option<Line<'a>> {
@@ -277,7 +258,7 @@ fn interjection<'a>(attachment: &RawValue) -> Option<Line<'a>> {
     }
     let text = match string(prompt) {
         Some(text) => text.into_owned(),
-        None => parts(prompt)?.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n"),
+        None => blocks(prompt)?.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n"),
     };
     (!text.trim().is_empty()).then_some(Line::Interjection(text))
 }

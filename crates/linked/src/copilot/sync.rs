@@ -64,17 +64,17 @@ impl CopilotTerminal {
 
     /// Handles the end of a read: all missed events are reported.
     fn caught_up(&mut self, state: SessionStanding<'_>, out: &mut Output<'_>) {
-        let Some(held) = self.held.take() else {
+        if std::mem::replace(&mut self.live, true) {
             // The read only moved the cursor.
             return;
-        };
+        }
         let was_past = std::mem::take(&mut self.past);
         if was_past && self.session.turn.take().is_some() && state.processing {
             self.begin(AT_TERMINAL, out);
         }
         let partial = state.partial.as_ref().map(|partial| partial.message_id.as_str());
         let mut idle = false;
-        for raw in held {
+        for raw in std::mem::take(&mut self.held) {
             let Some(event) = object::<CopilotEvent<'_>>(&raw) else { continue };
             idle |= event.sort == "session.idle";
             // These pieces are in the text so far.

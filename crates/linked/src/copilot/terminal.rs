@@ -61,6 +61,7 @@ pub(crate) enum CopilotRequest {
 }
 
 /// A terminal in which Copilot runs.
+#[derive(Default)]
 pub(crate) struct CopilotTerminal {
     pub(super) session: SessionState,
     /// The connection of the tunnel, while there is one.
@@ -69,8 +70,10 @@ pub(crate) struct CopilotTerminal {
     /// `true` while events from before the gateway saw the session are reported, whose turns have ended.
     pub(super) past: bool,
     pub(super) reading: bool,
-    /// Events that wait until missed events are read; `None` afterwards.
-    pub(super) held: Option<VecDeque<Box<RawValue>>>,
+    /// `true` once missed events are read: further events are applied at once.
+    pub(super) live: bool,
+    /// Events that wait until missed events are read.
+    pub(super) held: VecDeque<Box<RawValue>>,
     held_bytes: usize,
     /// `true` if waiting events were dropped.
     pub(super) overflowed: bool,
@@ -85,28 +88,6 @@ pub(crate) struct CopilotTerminal {
     /// Copilot's name of the gateway's prompt.
     prompt_message: Option<String>,
     pub(super) title: Option<String>,
-}
-
-impl Default for CopilotTerminal {
-    fn default() -> Self {
-        Self {
-            session: SessionState::default(),
-            connection: None,
-            reported: Reported::default(),
-            past: false,
-            reading: false,
-            held: Some(VecDeque::new()),
-            held_bytes: 0,
-            overflowed: false,
-            absent_ticks: 0,
-            aborted: false,
-            text: StreamedText::default(),
-            thought: None,
-            questions: BTreeMap::new(),
-            prompt_message: None,
-            title: None,
-        }
-    }
 }
 
 /// The checkpoint of a session.
@@ -195,7 +176,8 @@ impl TerminalAgent for CopilotTerminal {
     }
 
     fn open(&mut self, opened: OpenedSession<'_>, _: &mut Output<'_>) {
-        (self.held, self.held_bytes, self.reading) = (Some(VecDeque::new()), 0, false);
+        self.hold_events();
+        self.reading = false;
         match opened.checkpoint.and_then(Checkpoint::read) {
             Some(checkpoint) => {
                 (self.reported, self.title) = (checkpoint.reported, checkpoint.title);
@@ -239,7 +221,7 @@ impl TerminalAgent for CopilotTerminal {
     }
 
     fn is_active(&self) -> bool {
-        self.session.opened && (self.connection.is_none() || self.held.is_some() || self.session.prompt.is_some())
+        self.session.opened && (self.connection.is_none() || !self.live || self.session.prompt.is_some())
     }
 
     /// Returns `true` also while the session is not open: the tunnel may be absent.
@@ -255,7 +237,7 @@ impl TerminalAgent for CopilotTerminal {
             }
             return;
         }
-        if self.held.is_some() {
+        if !self.live {
             return self.read(out);
         }
         if self.session.turn.is_none() && self.session.tick_prompt(&PROMPT_LIMITS).is_some() {
@@ -349,15 +331,22 @@ impl TerminalAgent for CopilotTerminal {
 impl CopilotTerminal {
     // === the tunnel ===
 
+    /// Holds events back until missed events are read.
+    fn hold_events(&mut self) {
+        (self.live, self.held_bytes) = (false, 0);
+        self.held.clear();
+    }
+
     fn connected(&mut self, connection: u64, process: (u32, u64)) {
         (self.connection, self.session.process, self.absent_ticks) = (Some(connection), process, 0);
-        (self.held, self.held_bytes, self.reading) = (Some(VecDeque::new()), 0, false);
+        self.hold_events();
+        self.reading = false;
     }
 
     /// Handles the loss of the tunnel, which may come back.
     fn tunnel_lost(&mut self) {
         (self.connection, self.absent_ticks, self.reading) = (None, 0, false);
-        (self.held, self.held_bytes) = (Some(VecDeque::new()), 0);
+        self.hold_events();
         self.text.interrupted();
         self.questions.values_mut().for_each(|question| (question.live, question.sent) = (false, false));
         if let Some(prompt) = self.session.prompt.as_mut().filter(|prompt| prompt.state == PromptState::Sent) {
@@ -386,18 +375,20 @@ impl CopilotTerminal {
     }
 
     fn tunnel_event(&mut self, raw: &RawValue, out: &mut Output<'_>) {
-        let Some(held) = &mut self.held else { return self.event(raw, true, out) };
+        if self.live {
+            return self.event(raw, true, out);
+        }
         if !self.session.opened {
             // The whole session is read when it is opened.
             return;
         }
-        if held.len() >= HELD_MAX || self.held_bytes + raw.get().len() > HELD_BYTES {
-            held.clear();
+        if self.held.len() >= HELD_MAX || self.held_bytes + raw.get().len() > HELD_BYTES {
+            self.held.clear();
             (self.held_bytes, self.overflowed) = (0, true);
             self.text.interrupted();
         }
         self.held_bytes += raw.get().len();
-        held.push_back(owned(raw));
+        self.held.push_back(owned(raw));
     }
 
     // === events ===
@@ -588,7 +579,7 @@ impl CopilotTerminal {
 
     /// Sends a waiting prompt, once Copilot is idle.
     pub(super) fn send_prompt(&mut self, out: &mut Output<'_>) {
-        if self.session.turn.is_some() || self.held.is_some() {
+        if self.session.turn.is_some() || !self.live {
             return;
         }
         let prompt = self.session.prompt.as_ref();

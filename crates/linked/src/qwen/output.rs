@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::terminals::content::{ContentBlock, blocks};
 use plexus_dialects::jsonrpc::{member, object, string, token_counts};
 use plexus_protocol::{SpendReport, Spending};
 
@@ -76,20 +77,6 @@ struct Head<'a> {
     response: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(rename = "type", borrow)]
-    sort: Cow<'a, str>,
-    text: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    input: Option<&'a RawValue>,
-    tool_use_id: Option<String>,
-    #[serde(default)]
-    is_error: bool,
-    content: Option<&'a RawValue>,
-}
-
 /// Parses a line of the dual output; `None` if it cannot be read.
 pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
     let head: Head<'_> = plexus_protocol::object::from_slice(line).ok()?;
@@ -119,24 +106,15 @@ fn spent(message: &RawValue) -> Option<SpendReport> {
     if spending.is_nothing() { None } else { SpendReport::step(spending) }
 }
 
-fn parts<'a>(head: &Head<'a>) -> Option<Vec<Part<'a>>> {
+fn parts<'a>(head: &Head<'a>) -> Option<Vec<ContentBlock<'a>>> {
     let content = member::<&RawValue>(head.message?, "content")?;
-    if let Some(text) = string(content) {
-        let sort = Cow::Borrowed("text");
-        let text = Some(text.into_owned());
-        return Some(vec![Part {
-            sort,
-            text,
-            id: None,
-            name: None,
-            input: None,
-            tool_use_id: None,
-            is_error: false,
-            content: None,
-        }]);
+    match string(content) {
+        Some(text) => {
+            let text = Some(text.into_owned());
+            Some(vec![ContentBlock { sort: "text".into(), text, ..ContentBlock::default() }])
+        }
+        None => blocks(content),
     }
-    let all: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    all.into_iter().map(object::<Part<'_>>).collect()
 }
 
 fn user<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
@@ -165,7 +143,7 @@ fn content_text(content: &RawValue) -> String {
         return text.into_owned();
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
-    let blocks = blocks.into_iter().filter_map(object::<Part<'_>>);
+    let blocks = blocks.into_iter().filter_map(object::<ContentBlock<'_>>);
     let texts: Vec<String> =
         blocks.map(|block| block.text.clone().unwrap_or_else(|| format!("[{}]", block.sort))).collect();
     texts.join("\n")

@@ -17,6 +17,7 @@
 //! The modules of agents import the core, and the core imports none of them.
 
 pub(crate) mod call_tokens;
+pub(crate) mod content;
 pub(crate) mod dialect;
 pub(crate) mod drafts;
 pub(crate) mod output;

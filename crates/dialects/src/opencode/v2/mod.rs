@@ -36,7 +36,7 @@ use super::calls::{self, Models};
 use super::events::hash;
 use super::{
     AGAIN, ANOTHER, SESSIONS_MAX, SOON, Stage, ask::CarriedAsks, ask::ClosedRequests, ask::fetch, done, escape,
-    reply_body,
+    health_version, password_failure, reply_body,
 };
 use ask::Asked;
 use events::{Part, Tool, Waiting};
@@ -512,25 +512,15 @@ impl OpenCode2 {
     }
 
     fn health(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        struct Health {
-            version: Option<String>,
-        }
         match reply {
             Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
-                let message = if self.secret {
-                    "OpenCode refused the password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
-                } else {
-                    "OpenCode requires a password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
-                };
-                return out.events.push(RuntimeEvent::Failed { message: message.into() });
+                return out.events.push(password_failure(self.secret));
             }
             Err(_) => self.failed_hello = true,
             Ok(_) => {}
         }
-        let health = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
-        let version = health.and_then(|health| health.version).unwrap_or_else(|| "2".into());
+        let version = health_version(reply).unwrap_or_else(|| "2".into());
         self.agent = Some(format!("OpenCode {version}"));
         self.on_handshake_reply(out);
     }
