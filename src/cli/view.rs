@@ -10,10 +10,10 @@ use plexus_protocol::api::snapshot::SnapshotMessage;
 use plexus_protocol::api::stream::StreamSnapshots;
 use plexus_protocol::transcript::{
     Content, Decided, EntryBody, LatestKind, MessagePlacer, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
-    block_label,
+    block_label, current_mode, new_title,
 };
-use plexus_protocol::{Position, Request};
-use plexus_surfaces::Surface;
+use plexus_protocol::{ErrorBody, Position, Request, RequestHead, Resolver, RunBody, RunStatus, RuntimeStatusBody};
+use plexus_surfaces::{Change, Surface};
 use serde_json::{Map, Value};
 
 use super::card::{answer_command, card};
@@ -166,7 +166,6 @@ impl View {
             // A kind that only newer versions know is named, so that no event is hidden.
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD_MAX)), out);
         };
-        let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
         let placer = self.placers.entry(session.to_owned()).or_default();
         let placed = placer.entry(&entry, envelope.run_id.as_str(), envelope.position());
         self.parent_call = placer.parent(&entry).map(|parent| {
@@ -186,35 +185,27 @@ impl View {
             EntryBody::Tool { id, update, .. } => self.tool(session, id, update, out),
             EntryBody::Plan(entries) => self.plan(&entries, out),
             EntryBody::RunStarted(_) => {}
-            EntryBody::RunStatus(body) => match body["status"].as_str() {
-                Some("queued") => self.note(&self.paint.dim("· queued behind the previous run"), out),
-                Some("running") if body["cancelling"] == true => {
-                    let by = line(body["by"]["name"].as_str().unwrap_or("somebody"), FIELD_MAX);
+            EntryBody::RunStatus(_) => match envelope.body::<RunBody>() {
+                Some(RunBody { status: RunStatus::Queued, .. }) => {
+                    self.note(&self.paint.dim("· queued behind the previous run"), out);
+                }
+                Some(RunBody { status: RunStatus::Running, cancelling: true, by, .. }) => {
+                    let by = by.map_or_else(|| "somebody".to_owned(), |by| line(&by.name, FIELD_MAX));
                     self.note(&self.paint.dim(&format!("· {by} cancels the run")), out);
                 }
-                _ => {}
+                Some(_) | None => {}
             },
-            EntryBody::RunEnded(body) => {
-                let text_parts = [field(&body, "stop_reason"), field(&body, "message")];
-                let text_parts = text_parts.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
-                let text_parts = text_parts.collect::<Vec<_>>().join(", ");
-                let text_parts = if text_parts.is_empty() { String::new() } else { format!(": {text_parts}") };
-                let text = match body["status"].as_str() {
-                    Some("completed") => self.paint.dim(&format!("· done{text_parts}")),
-                    Some("cancelled") => self.paint.yellow(&format!("· cancelled{text_parts}")),
-                    _ => self.paint.red(&format!("· failed{text_parts}")),
-                };
-                self.note(&text, out);
-            }
-            EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
+            EntryBody::RunEnded(_) => self.run_ended(envelope.body(), out),
+            EntryBody::RequestOpened(_) | EntryBody::RequestUpdated(_) => {
                 self.end_line(out);
-                match serde_json::from_value::<Request>(body.clone()) {
-                    Ok(request) => {
+                match envelope.body::<Request>() {
+                    Some(request) => {
                         out.push_str(&card(&request, self.paint));
                         self.note(&self.paint.dim(&format!("  {}", answer_command(&request))), out);
                     }
-                    Err(_) => {
-                        let (title, id) = (field(&body, "title"), field(&body, "request_id"));
+                    None => {
+                        let RequestHead { request_id, title } = envelope.body().unwrap_or_default();
+                        let (title, id) = (line(&title, FIELD_MAX), line(&request_id, FIELD_MAX));
                         self.note(&self.paint.yellow(&format!("? {title}")), out);
                         self.note(&self.paint.dim(&format!("  {id}: plexus answer {id} --allow | --deny")), out);
                     }
@@ -225,29 +216,47 @@ impl View {
                 self.note(&self.paint.dim(&format!("· {text}")), out);
             }
             EntryBody::Latest(LatestKind::Mode, body) => {
-                self.note(&self.paint.dim(&format!("· mode {}", field(&body, "currentModeId"))), out);
+                let mode = line(current_mode(&body).unwrap_or_default(), FIELD_MAX);
+                self.note(&self.paint.dim(&format!("· mode {mode}")), out);
             }
-            // An update of the project (such as another branch) repeats the unchanged title.
-            EntryBody::Latest(LatestKind::Info, body)
-                if body["title"].is_string() && body["_meta"]["plexus"]["project"].is_null() =>
-            {
-                self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
+            EntryBody::Latest(LatestKind::Info, body) => {
+                if let Some(title) = new_title(&body) {
+                    self.note(&self.paint.dim(&format!("· title: {}", line(title, FIELD_MAX))), out);
+                }
             }
             // These events are for programs: offered commands, options, tokens.
-            EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage | LatestKind::Info, _) => {
-            }
-            EntryBody::Surface { id, body } => self.surface(&id, body, out),
-            EntryBody::Note(kind, body) => self.log_line(kind, &body, out),
+            EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage, _) => {}
+            EntryBody::Surface { id, body } => self.surface(&id, envelope.body(), body, out),
+            EntryBody::Note(kind, _) => self.log_line(kind, envelope, out),
         }
     }
 
+    fn run_ended(&mut self, body: Option<RunBody>, out: &mut String) {
+        let (status, stop_reason, message) = match body {
+            Some(RunBody { status, stop_reason, message, .. }) => (status, stop_reason, message),
+            None => (RunStatus::Unknown, None, None),
+        };
+        let parts = [stop_reason, message].into_iter().flatten().map(|part| line(&part, FIELD_MAX));
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty() && part != "end_turn").collect();
+        let reason = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let text = match status {
+            RunStatus::Completed => self.paint.dim(&format!("· done{reason}")),
+            RunStatus::Cancelled => self.paint.yellow(&format!("· cancelled{reason}")),
+            RunStatus::Error | RunStatus::Queued | RunStatus::Running | RunStatus::AwaitingUi | RunStatus::Unknown => {
+                self.paint.red(&format!("· failed{reason}"))
+            }
+        };
+        self.note(&text, out);
+    }
+
     /// Shows a surface as text when it is shown or closed; its changes, up to ten per second, are not shown here.
-    fn surface(&mut self, name: &str, body: Value, out: &mut String) {
-        if body["closed"] == true {
-            return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD_MAX))), out);
-        }
-        if !body["base"].is_null() {
-            return;
+    fn surface(&mut self, name: &str, change: Option<Change>, body: Value, out: &mut String) {
+        match change {
+            Some(Change { closed: true, .. }) => {
+                return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD_MAX))), out);
+            }
+            Some(Change { base: Some(_), .. }) => return,
+            Some(Change { base: None, .. }) | None => {}
         }
         let Ok(surface) = Surface::from_wire(body) else {
             return self.note(&self.paint.dim(&format!("· surface {}", line(name, FIELD_MAX))), out);
@@ -260,21 +269,20 @@ impl View {
     }
 
     /// Shows a note of the log on a line of its own.
-    fn log_line(&mut self, kind: NoteKind, body: &Value, out: &mut String) {
-        let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
+    fn log_line(&mut self, kind: NoteKind, envelope: &EventEnvelope, out: &mut String) {
+        let client = || envelope.body().map(|Resolver { name, .. }| line(&name, FIELD_MAX)).unwrap_or_default();
         match kind {
             NoteKind::Runtime => {
-                let text_parts = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
-                let text = format!("· runtime {}", text_parts.collect::<Vec<_>>().join(": "));
-                let bad = matches!(body["status"].as_str(), Some("exited" | "stuck" | "unasked"));
-                self.note(&if bad { self.paint.red(&text) } else { self.paint.dim(&text) }, out);
-                for tail in body["stderr_tail"].as_str().unwrap_or_default().lines().filter(|_| bad) {
-                    self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD_MAX))), out);
+                if let Some(status) = envelope.body() {
+                    self.runtime_status(&status, out);
                 }
             }
-            NoteKind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
-            NoteKind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
-            NoteKind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
+            NoteKind::Error => {
+                let message = envelope.body().map(|ErrorBody { message, .. }| line(&message, FIELD_MAX));
+                self.note(&self.paint.red(&format!("! {}", message.unwrap_or_default())), out);
+            }
+            NoteKind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", client())), out),
+            NoteKind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", client())), out),
             // Raw messages are for protocol debugging; a single note reports that there are some.
             NoteKind::Raw if self.raw_noted => {}
             NoteKind::Raw => {
@@ -285,6 +293,19 @@ impl View {
             NoteKind::ClientServed | NoteKind::Hook | NoteKind::Malformed(_) => {
                 self.note(&self.paint.dim(&format!("· {}", kind.kind().as_str())), out);
             }
+        }
+    }
+
+    fn runtime_status(&mut self, body: &RuntimeStatusBody, out: &mut String) {
+        let RuntimeStatusBody { status, message, exit, .. } = body;
+        let parts = [Some(status.as_ref()), message.as_deref()].into_iter().flatten();
+        let parts: Vec<String> = parts.map(|part| line(part, FIELD_MAX)).filter(|part| !part.is_empty()).collect();
+        let text = format!("· runtime {}", parts.join(": "));
+        let bad = matches!(status.as_ref(), "exited" | "stuck" | "unasked");
+        self.note(&if bad { self.paint.red(&text) } else { self.paint.dim(&text) }, out);
+        let stderr = exit.as_ref().map_or("", |exit| &exit.stderr_tail);
+        for tail in stderr.lines().filter(|_| bad) {
+            self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD_MAX))), out);
         }
     }
 
@@ -373,7 +394,20 @@ mod tests {
 
     use super::*;
 
-    fn envelope(kind: &str, event: Value) -> EventEnvelope {
+    /// An event; the members that the gateway always sends are added to its body.
+    fn envelope(kind: &str, mut event: Value) -> EventEnvelope {
+        let always = match kind {
+            "run_started" | "run_status" | "run_ended" => json!({ "run_id": "r_1", "status": "running" }),
+            "runtime_status" => json!({ "runtime_id": "demo" }),
+            "error" => json!({ "code": "failed" }),
+            "client_joined" | "client_left" => json!({ "device_id": "d_1" }),
+            _ => json!({}),
+        };
+        if let (Some(body), Value::Object(always)) = (event.as_object_mut(), always) {
+            for (name, value) in always {
+                body.entry(name).or_insert(value);
+            }
+        }
         let wire = json!({
             "session_id": "s_1", "run_id": "r_1", "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
             "meta": { "runtime_id": "demo", "dialect": "acp" },

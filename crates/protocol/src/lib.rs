@@ -40,8 +40,8 @@ pub use ids::{
 };
 pub use project::Project;
 pub use request::{
-    Answer, AnsweredBy, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState,
-    RequestType, Resolver, Risk, SHOWN_MAX, SINGLE_QUESTION,
+    Answer, AnsweredBy, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestHead,
+    RequestState, RequestType, Resolver, Risk, SHOWN_MAX, SINGLE_QUESTION,
 };
 pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};

@@ -255,6 +255,16 @@ pub struct Request {
     pub receipt: Option<Receipt>,
 }
 
+/// The members of a request that a client shows if only a newer version knows the rest. Absent texts are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RequestHead {
+    /// The identifier.
+    pub request_id: String,
+    /// The agent's headline.
+    pub title: String,
+}
+
 /// Serializes requests with long texts cut, in the form for lists.
 pub(crate) fn serialize_brief<S: Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(requests.iter().map(|request| request.brief()))

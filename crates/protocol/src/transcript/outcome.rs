@@ -3,7 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::{Receipt, RequestState};
+use crate::{Receipt, RequestHead, RequestState};
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Outcome {
     pub fn read(body: &Value) -> Self {
         match Receipt::deserialize(body) {
             Ok(receipt) => Self::from_receipt(&receipt),
-            Err(_) => Self::unknown(body["request_id"].as_str().unwrap_or_default().to_owned()),
+            Err(_) => Self::unknown(RequestHead::deserialize(body).unwrap_or_default().request_id),
         }
     }
 
