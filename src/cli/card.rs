@@ -86,10 +86,10 @@ fn cut(question: &Question) -> bool {
 }
 
 /// Formats one question of a form: its name, its text, and the possible answers by number.
-pub(crate) fn question_card(question: &Question, n: usize, of: usize, paint: Paint) -> String {
+pub(crate) fn question_card(question: &Question, n: usize, total: usize, paint: Paint) -> String {
     let mut out = String::new();
     let header = question.header.as_ref().map(|header| format!(" · {}", whole(header))).unwrap_or_default();
-    let number = if of > 1 { format!("question {} of {of}{header}", n + 1) } else { format!("question{header}") };
+    let number = if total > 1 { format!("question {} of {total}{header}", n + 1) } else { format!("question{header}") };
     out.push_str(&format!("  {} {}\n", paint.bold(&number), paint.dim(&format!("({})", accepted_answers(question)))));
     for part in clean(&question.text).lines() {
         out.push_str(&format!("  │ {part}\n"));

@@ -135,10 +135,11 @@ fn duplicate_holders(checks: &mut Checks, holders: &[Holder]) {
     let mut names: Vec<&str> = running.iter().map(|holder| holder.runtime_id.as_str()).collect();
     names.dedup();
     for name in names {
-        let of: Vec<&&Holder> = running.iter().filter(|holder| holder.runtime_id == name).collect();
-        if of.len() > 1 {
-            let pids: Vec<String> = of.iter().filter_map(|holder| Some(holder.pid?.to_string())).collect();
-            let found = format!("{} agents are running under this name, in the holders {}", of.len(), pids.join(", "));
+        let same_name: Vec<&&Holder> = running.iter().filter(|holder| holder.runtime_id == name).collect();
+        if same_name.len() > 1 {
+            let pids: Vec<String> = same_name.iter().filter_map(|holder| Some(holder.pid?.to_string())).collect();
+            let found =
+                format!("{} agents are running under this name, in the holders {}", same_name.len(), pids.join(", "));
             let fix = format!("`plexus stop {name}` stops all of them; `plexus run` starts a new one");
             checks.fail(&format!("agents of {name}"), found, fix);
         }
@@ -222,10 +223,10 @@ impl Checks {
             (Some(path), Some(version)) => format!("{} ({version})", path.display()),
         };
         let detail = linked.detail.as_deref().unwrap_or_default();
-        let heard = linked.heard_at.map(|at| format!(", last message {} ago", age(at))).unwrap_or_default();
+        let last_message = linked.heard_at.map(|at| format!(", last message {} ago", age(at))).unwrap_or_default();
         let relink = format!("`plexus link {}` corrects it", linked.agent);
         match (linked.state, &linked.gate) {
-            (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{heard}")),
+            (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{last_message}")),
             (LinkStanding::NotLinked, Some(reason)) => {
                 self.ok(&name, format!("{program}; not linked, and cannot be: {reason}"))
             }
@@ -236,7 +237,7 @@ impl Checks {
                 let fix = format!("`plexus link {}` shows the sessions of its own terminal", linked.agent);
                 self.add(&name, Verdict::Ok, format!("{program}; not linked"), Some(fix));
             }
-            (LinkStanding::Linked, None) => self.ok(&name, format!("{program}; linked{heard}")),
+            (LinkStanding::Linked, None) => self.ok(&name, format!("{program}; linked{last_message}")),
             (LinkStanding::Linked, Some(reason)) => {
                 let fix = format!("or `plexus link {} --remove`", linked.agent);
                 self.warn(&name, format!("{program}; linked, but {reason}"), fix);
@@ -432,14 +433,14 @@ mod tests {
             state,
             path: PathBuf::new(),
         };
-        let of = |holders: &[Holder]| {
+        let findings = |holders: &[Holder]| {
             let mut checks = Checks::default();
             duplicate_holders(&mut checks, holders);
             checks.0.into_iter().map(|check| (check.check, check.verdict, check.found)).collect::<Vec<_>>()
         };
         let (a, ended) = (holder("a", 1, HolderState::Running), holder("b", 2, HolderState::Ended));
-        assert_eq!(of(&[a, ended, holder("b", 3, HolderState::Running)]), []);
-        let twins = of(&[
+        assert_eq!(findings(&[a, ended, holder("b", 3, HolderState::Running)]), []);
+        let twins = findings(&[
             holder("a", 1, HolderState::Running),
             holder("a", 2, HolderState::Running),
             holder("b", 3, HolderState::Running),

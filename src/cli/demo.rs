@@ -285,8 +285,8 @@ impl Server {
     }
 
     fn answered(&self, id: &Value, result: Option<Value>, error: Option<Value>) {
-        let asked = id.as_u64().and_then(|n| Some((n, lock(&self.agent.state).asked.remove(&n)?)));
-        let Some((n, turn)) = asked else {
+        let open_request = id.as_u64().and_then(|n| Some((n, lock(&self.agent.state).open_requests.remove(&n)?)));
+        let Some((n, turn)) = open_request else {
             // A second answer to a request is also rejected here.
             return note(&format!("response to unknown request {id}"));
         };

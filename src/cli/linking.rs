@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_that_are_linked_are_heard() {
+    fn linked_agents_have_a_terminal_dialect() {
         for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_none()) {
             assert!(TERMINAL_DIALECTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
         }

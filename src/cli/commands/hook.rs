@@ -282,16 +282,16 @@ mod tests {
 
     #[test]
     fn input_of_a_hook_is_bounded_in_bytes_and_time() {
-        let of = |bytes: &[u8]| {
+        let input = |bytes: &[u8]| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
             std::io::Seek::rewind(&mut file).unwrap();
             read_input(&file, Duration::from_secs(60))
         };
-        assert_eq!(of(b"").as_deref(), Some(&b""[..]));
+        assert_eq!(input(b"").as_deref(), Some(&b""[..]));
         let long = vec![b'x'; INPUT_STEP * 3 + 1];
-        assert_eq!(of(&long), Some(long));
-        assert_eq!(of(&vec![b'x'; MESSAGE_MAX + 1]), None);
+        assert_eq!(input(&long), Some(long));
+        assert_eq!(input(&vec![b'x'; MESSAGE_MAX + 1]), None);
         // A writer that writes a part and then nothing.
         let (reader, mut writer) = UnixStream::pair().unwrap();
         writer.write_all(b"{").unwrap();

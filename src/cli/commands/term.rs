@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn exit_codes_are_those_of_shells() {
-        let of = |code_, signal| exit_code(TerminalExit { code: code_, signal });
-        assert_eq!(of(Some(0), None), 0);
-        assert_eq!(of(Some(7), None), 7);
-        assert_eq!(of(None, Some(9)), 137);
-        assert_eq!(of(None, None), FAILURE);
+        let exit = |code, signal| exit_code(TerminalExit { code, signal });
+        assert_eq!(exit(Some(0), None), 0);
+        assert_eq!(exit(Some(7), None), 7);
+        assert_eq!(exit(None, Some(9)), 137);
+        assert_eq!(exit(None, None), FAILURE);
         assert_eq!(exit_description(TerminalExit { code: None, signal: Some(1) }), "ended by SIGHUP");
         assert_eq!(exit_description(TerminalExit { code: Some(3), signal: None }), "exited 3");
     }

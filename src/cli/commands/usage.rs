@@ -48,11 +48,11 @@ enum UsageCommand {
 #[derive(Debug, Args)]
 struct CeilingArgs {
     /// The ceiling to show or set
-    #[arg(value_enum)]
-    of: Option<LimitOf>,
+    #[arg(value_enum, value_name = "OF")]
+    kind: Option<CeilingKind>,
     /// An amount and its currency, or tokens: `5 USD`, `2M tokens`, `5 USD, 2M tokens`; `none` for no ceiling, `configured` for that of the
     /// configuration file. Without an amount, the ceiling is shown
-    #[arg(value_name = "AMOUNT", requires = "of")]
+    #[arg(value_name = "AMOUNT", requires = "kind")]
     amount: Vec<String>,
     /// Limit only this session: an identifier, a prefix of one, or `last`
     #[arg(long, value_name = "SESSION", requires = "amount")]
@@ -63,7 +63,7 @@ struct CeilingArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LimitOf {
+enum CeilingKind {
     /// The usage of all sessions per day
     Day,
     /// The usage of each session
@@ -158,23 +158,23 @@ pub(crate) async fn run(args: UsageArgs) -> CommandResult {
 async fn run_ceiling(args: CeilingArgs) -> CommandResult {
     let client = Client::find().await?;
     let mut ceilings = client.request(calls::ceilings(), "reading the ceilings").await?;
-    if let Some(of) = args.of.filter(|_| !args.amount.is_empty()) {
+    if let Some(kind) = args.kind.filter(|_| !args.amount.is_empty()) {
         let ceiling = parse_ceiling(&args.amount.join(" ")).map_err(|error| CommandFailure::new(USAGE, error))?;
         let mut settings = ceilings.value.set;
-        match (&args.session, of) {
-            (Some(_), LimitOf::Day) => {
+        match (&args.session, kind) {
+            (Some(_), CeilingKind::Day) => {
                 let message = "--session goes with `plexus usage ceiling session`: a day's ceiling is of all sessions";
                 return Err(CommandFailure::new(USAGE, message).into());
             }
-            (Some(session), LimitOf::Session) => {
+            (Some(session), CeilingKind::Session) => {
                 let id = client.session(session).await?.session_id;
                 match ceiling {
                     Some(ceiling) => drop(settings.sessions.insert(id, ceiling)),
                     None => drop(settings.sessions.remove(&id)),
                 }
             }
-            (None, LimitOf::Day) => settings.day = ceiling,
-            (None, LimitOf::Session) => settings.session = ceiling,
+            (None, CeilingKind::Day) => settings.day = ceiling,
+            (None, CeilingKind::Session) => settings.session = ceiling,
         }
         ceilings = client.request(calls::set_ceilings(&settings), "setting the ceiling").await?;
     }
@@ -182,7 +182,7 @@ async fn run_ceiling(args: CeilingArgs) -> CommandResult {
         print_json_text(&ceilings.text)?;
         return Ok(0);
     }
-    print(&format_ceilings(&ceilings.value, args.of))?;
+    print(&format_ceilings(&ceilings.value, args.kind))?;
     Ok(0)
 }
 
@@ -196,7 +196,7 @@ fn parse_ceiling(amount: &str) -> Result<Option<Ceiling>, String> {
 }
 
 /// Formats the ceilings as lines, with the amounts that count towards them.
-fn format_ceilings(all: &CeilingsView, of: Option<LimitOf>) -> String {
+fn format_ceilings(all: &CeilingsView, kind: Option<CeilingKind>) -> String {
     let format_ceiling = |ceiling: &Ceiling| {
         let costs = ceiling.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
         let parts: Vec<String> =
@@ -204,12 +204,12 @@ fn format_ceilings(all: &CeilingsView, of: Option<LimitOf>) -> String {
         if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
     };
     let mut out = String::new();
-    if of != Some(LimitOf::Session) {
+    if kind != Some(CeilingKind::Session) {
         let costs = all.today.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
         let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(all.today.tokens()))]).collect();
         out.push_str(&format!("a day: {} (today: {})\n", format_ceiling(&all.day), spent.join(", ")));
     }
-    if of != Some(LimitOf::Day) {
+    if kind != Some(CeilingKind::Day) {
         out.push_str(&format!("each session: {}\n", format_ceiling(&all.session)));
         for (id, ceiling) in &all.set.sessions {
             out.push_str(&format!("session {}: {}\n", line(id.as_str(), 40), format_ceiling(ceiling)));
@@ -290,7 +290,7 @@ mod tests {
             format_ceilings(&all, None),
             "a day: 2.00M tokens (today: 0.5000 USD, 1.50k tokens)\neach session: 5.00 USD\nsession s_1: none\n"
         );
-        assert_eq!(format_ceilings(&all, Some(LimitOf::Session)).lines().count(), 2);
+        assert_eq!(format_ceilings(&all, Some(CeilingKind::Session)).lines().count(), 2);
     }
 
     #[test]

@@ -97,11 +97,11 @@ impl Out {
             drop(state);
             for piece in batch.chunks(WRITE_SIZE) {
                 if let Err(error) = stdout.write_all(piece) {
-                    let gone = error.kind() == io::ErrorKind::BrokenPipe;
-                    if !gone {
+                    let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+                    if !is_closed {
                         note(&format!("cannot write: {error}"));
                     }
-                    std::process::exit(i32::from(!gone));
+                    std::process::exit(i32::from(!is_closed));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Agent {
 pub(super) struct State {
     pub(super) sessions: HashMap<String, Session>,
     /// The agent's open requests by id, with the turn that waits for the answer.
-    pub(super) asked: HashMap<u64, Arc<Turn>>,
+    pub(super) open_requests: HashMap<u64, Arc<Turn>>,
     pub(super) next_request: u64,
     pub(super) next_tool: u64,
     pub(super) next_session: u64,

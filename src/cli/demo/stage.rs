@@ -163,9 +163,9 @@ impl Stage {
         };
         let (head, tail) = self.envelope();
         // The newline does not count towards N.
-        let room = n.saturating_sub(head.len() + tail.len() - 1);
+        let padding = n.saturating_sub(head.len() + tail.len() - 1);
         let mut line = head.into_bytes();
-        line.resize(line.len() + room, b'x');
+        line.resize(line.len() + padding, b'x');
         line.extend_from_slice(tail.as_bytes());
         self.agent.out.push(&line, PROMPT_AHEAD);
         Ok(())
@@ -182,7 +182,7 @@ impl Stage {
         let mut state = lock(&self.agent.state);
         let request = state.next_request;
         state.next_request += 1;
-        state.asked.insert(request, Arc::clone(&self.turn));
+        state.open_requests.insert(request, Arc::clone(&self.turn));
         request
     }
 
@@ -359,10 +359,10 @@ impl Stage {
     }
 
     /// The tokens of the turn, from the prompt's length and the session's usage before the reply.
-    pub(super) fn tokens(&self, asked: u64, before: u64) -> Value {
-        let mut said = 0;
-        self.with_session(|session| said = session.used.saturating_sub(before));
-        let (input, output) = (asked / TOKEN, said / TOKEN);
+    pub(super) fn tokens(&self, prompt: u64, before: u64) -> Value {
+        let mut reply = 0;
+        self.with_session(|session| reply = session.used.saturating_sub(before));
+        let (input, output) = (prompt / TOKEN, reply / TOKEN);
         json!({"inputTokens": input, "outputTokens": output, "totalTokens": input + output})
     }
 
