@@ -186,13 +186,13 @@ async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Resul
     let mut resolved =
         BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
     let runtimes = client.runtimes().await?;
-    let of = |id: &RuntimeId| runtimes.iter().find(|one| one.runtime_id == *id)?.capabilities.clone();
+    let capabilities = |id: &RuntimeId| runtimes.iter().find(|one| one.runtime_id == *id)?.capabilities.clone();
     resolved.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
     if let Some(runtime) = runtime {
-        (resolved.capabilities, resolved.runtime) = (of(&runtime), Some(runtime));
+        (resolved.capabilities, resolved.runtime) = (capabilities(&runtime), Some(runtime));
     }
     if let Some(info) = session {
-        resolved.capabilities = of(&info.runtime_id);
+        resolved.capabilities = capabilities(&info.runtime_id);
         resolved.session = Some(Session { id: info.session_id, runtime: Some(info.runtime_id), dialect: info.dialect });
     }
     Ok(resolved)

@@ -295,8 +295,8 @@ impl<C: Carrier> Server<C> {
         let until = (Instant::now() + wait).min(deadline - WAIT_RESERVE);
         let waiting = || format!("waiting {id}: call ui_wait");
         loop {
-            let asked = Instant::now();
-            let seconds = until.saturating_duration_since(asked).as_secs();
+            let polled = Instant::now();
+            let seconds = until.saturating_duration_since(polled).as_secs();
             let path = format!("/asks/{id}?wait={seconds}");
             let call = GatewayCall { method: "GET", path: &path, body: None, key: None, deadline };
             let reply = match self.gateway.call(call).await {
@@ -322,7 +322,7 @@ impl<C: Carrier> Server<C> {
                 return Ok(answer);
             }
             // A gateway that is stopping replies early.
-            let next = Instant::now().max(asked + WAIT_PAUSE);
+            let next = Instant::now().max(polled + WAIT_PAUSE);
             if next + Duration::from_secs(1) > until {
                 return Ok(waiting());
             }

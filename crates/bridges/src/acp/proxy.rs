@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Maximum number of unanswered questions of one gateway; beyond it the oldest is dropped, and the editor's answer to it is forwarded
 /// unchanged.
-const ASKED_MAX: usize = 1024;
+const OPEN_REQUESTS_MAX: usize = 1024;
 /// Maximum number of the editor's answers that are stored in case the gateway did not receive them; beyond it the oldest is dropped, and
 /// its question is asked again if the answer was lost.
 const ANSWERED_MAX: usize = 256;
@@ -101,12 +101,12 @@ struct Envelope {
     cursor: Option<String>,
 }
 
-fn read<T: DeserializeOwned + Default>(of: Option<&RawValue>) -> T {
-    of.and_then(|of| serde_json::from_str(of.get()).ok()).unwrap_or_default()
+fn read<T: DeserializeOwned + Default>(json: Option<&RawValue>) -> T {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 impl MessageHead {
-    fn of(params: Option<&RawValue>) -> Self {
+    fn read(params: Option<&RawValue>) -> Self {
         read(params)
     }
 
@@ -205,7 +205,7 @@ pub(super) struct AcpProxy {
     sessions: BTreeMap<String, JoinedSession>,
     /// The unanswered requests, in the order in which they were sent.
     pending: Vec<Pending>,
-    asked: VecDeque<ShownRequest>,
+    open_requests: VecDeque<ShownRequest>,
     /// The editor's answers to questions in the log.
     answered: VecDeque<(String, String)>,
     /// Questions that were cancelled in the editor.
@@ -225,7 +225,7 @@ impl AcpProxy {
             initialize_params: None,
             sessions: BTreeMap::new(),
             pending: Vec::new(),
-            asked: VecDeque::new(),
+            open_requests: VecDeque::new(),
             answered: VecDeque::new(),
             retracted: VecDeque::new(),
         }
@@ -257,17 +257,17 @@ impl AcpProxy {
         self.stage = ReplayStage::Disconnected;
         // No answer to a question of this connection alone can reach the gateway any more.
         let (connection_id, in_log) =
-            self.asked.drain(..).partition(|asked: &ShownRequest| asked.connection_id.is_some());
-        self.asked = in_log;
-        for asked in connection_id {
-            let asked: ShownRequest = asked;
-            self.retract(asked.id, out);
+            self.open_requests.drain(..).partition(|open_request: &ShownRequest| open_request.connection_id.is_some());
+        self.open_requests = in_log;
+        for open_request in connection_id {
+            let open_request: ShownRequest = open_request;
+            self.retract(open_request.id, out);
         }
-        let (kept, lost) = self.pending.drain(..).partition(|pending: &Pending| {
+        let (resendable, lost) = self.pending.drain(..).partition(|pending: &Pending| {
             let method = pending.method.as_str();
             pending.key.is_some() || pending.joins || method == "initialize" || IDEMPOTENT.contains(&method)
         });
-        self.pending = kept;
+        self.pending = resendable;
         for pending in lost {
             let pending: Pending = pending;
             let message = format!(
@@ -356,7 +356,7 @@ impl AcpProxy {
                         .filter(|pending| Some(&*pending.id) == cancelled_id)
                         .for_each(|pending| pending.cancelled = true);
                 } else if method == "session/cancel" {
-                    let session = MessageHead::of(message.params).session();
+                    let session = MessageHead::read(message.params).session();
                     let prompts = self.pending.iter_mut().filter(|pending| pending.key.is_some());
                     prompts.filter(|pending| pending.session == session).for_each(|pending| pending.cancelled = true);
                 }
@@ -391,11 +391,11 @@ impl AcpProxy {
             let message = "too many requests are pending, or this id is in use: wait for a response first";
             return out.editor.push_back(failure(id, -32600, message, "busy"));
         }
-        let of = MessageHead::of(params);
+        let head = MessageHead::read(params);
         let mut pending = Pending {
             id: id.to_owned(),
             method: method.to_owned(),
-            session: of.session(),
+            session: head.session(),
             params: params.map(RawValue::to_owned),
             key: None,
             cancelled: false,
@@ -417,7 +417,7 @@ impl AcpProxy {
             }
             "session/prompt" => {
                 self.count += 1;
-                let key = of.plexus().key.unwrap_or_else(|| format!("{}.{}", self.name, self.count));
+                let key = head.plexus().key.unwrap_or_else(|| format!("{}.{}", self.name, self.count));
                 pending.params = with_plexus(params, &[("key", json!(key))]);
                 pending.key = Some(key);
                 // A client that prompts receives the session's events from then on, even if it did not open the session.
@@ -449,14 +449,14 @@ impl AcpProxy {
             self.retracted.remove(index);
             return;
         }
-        let index = self.asked.iter().position(|asked| asked.id == id);
-        let asked = index.and_then(|index| self.asked.remove(index));
-        match asked {
+        let index = self.open_requests.iter().position(|open_request| open_request.id == id);
+        let open_request = index.and_then(|index| self.open_requests.remove(index));
+        match open_request {
             Some(ShownRequest { connection_id: Some(connection_id), .. }) => {
                 out.gateway.push_back(answer(&connection_id, message.result, message.error));
             }
-            asked => {
-                if asked.is_some() {
+            open_request => {
+                if open_request.is_some() {
                     push(&mut self.answered, (id.to_owned(), one_line(line)), ANSWERED_MAX);
                 }
                 out.gateway.push_back(one_line(line));
@@ -487,8 +487,8 @@ impl AcpProxy {
         line: &str,
         out: &mut ProxyOutput,
     ) {
-        let of = MessageHead::of(params);
-        let (session, plexus) = (of.session(), of.plexus());
+        let head = MessageHead::read(params);
+        let (session, plexus) = (head.session(), head.plexus());
         self.record_cursor(session.as_deref(), plexus.cursor);
         // A question in the log has the name of its request, and of its revision if it has changed.
         let name = serde_json::from_str::<String>(id).ok();
@@ -496,15 +496,19 @@ impl AcpProxy {
         if plexus.request_id.is_none() || plexus.request_id.as_deref() != name {
             let own_id = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
             out.editor.push_back(request(&own_id, method, params));
-            let asked = ShownRequest { id: own_id, connection_id: Some(id.to_owned()), session };
-            return push(&mut self.asked, asked, ASKED_MAX);
+            let open_request = ShownRequest { id: own_id, connection_id: Some(id.to_owned()), session };
+            return push(&mut self.open_requests, open_request, OPEN_REQUESTS_MAX);
         }
         if let Some((_, answer)) = self.answered.iter().rev().find(|(answered, _)| answered == id) {
             // The editor has already answered; the connection was lost before the gateway received the answer.
             out.gateway.push_back(answer.clone());
-        } else if !self.asked.iter().any(|asked| asked.id == id) {
+        } else if !self.open_requests.iter().any(|open_request| open_request.id == id) {
             self.retracted.retain(|retracted| retracted != id);
-            push(&mut self.asked, ShownRequest { id: id.to_owned(), connection_id: None, session }, ASKED_MAX);
+            push(
+                &mut self.open_requests,
+                ShownRequest { id: id.to_owned(), connection_id: None, session },
+                OPEN_REQUESTS_MAX,
+            );
             out.editor.push_back(one_line(line));
         }
     }
@@ -512,8 +516,8 @@ impl AcpProxy {
     fn gateway_notification(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
         match method {
             "session/update" => {
-                let of = MessageHead::of(params);
-                self.record_cursor(of.session().as_deref(), of.plexus().cursor);
+                let head = MessageHead::read(params);
+                self.record_cursor(head.session().as_deref(), head.plexus().cursor);
                 // The editor drew its own prompt when the user typed it.
                 if !self.is_own_prompt(params) {
                     out.editor.push_back(one_line(line));
@@ -550,16 +554,19 @@ impl AcpProxy {
 
     /// Handles a question that another client closed.
     fn question_closed(&mut self, id: &str, out: &mut ProxyOutput) {
-        let of = |asked: &ShownRequest| asked.connection_id.as_deref().unwrap_or(&asked.id) == id;
-        if let Some(asked) = self.asked.iter().position(of).and_then(|index| self.asked.remove(index)) {
-            self.retract(asked.id, out);
+        let has_id =
+            |open_request: &ShownRequest| open_request.connection_id.as_deref().unwrap_or(&open_request.id) == id;
+        if let Some(open_request) =
+            self.open_requests.iter().position(has_id).and_then(|index| self.open_requests.remove(index))
+        {
+            self.retract(open_request.id, out);
         }
     }
 
     fn retract(&mut self, id: String, out: &mut ProxyOutput) {
         let params = json!({ "requestId": &*raw(&id) });
         out.editor.push_back(notification("$/cancel_request", &params));
-        push(&mut self.retracted, id, ASKED_MAX);
+        push(&mut self.retracted, id, OPEN_REQUESTS_MAX);
     }
 
     /// Records the cursor of a received event.
@@ -601,7 +608,7 @@ impl AcpProxy {
         let method = pending.method.as_str();
         if pending.key.is_some() {
             // All events of the run have been received, including the echo of the prompt.
-            let cursor = MessageHead::of(Some(result)).plexus().cursor;
+            let cursor = MessageHead::read(Some(result)).plexus().cursor;
             let joined = pending.session.and_then(|session| self.sessions.get_mut(&session));
             if let (Some(joined), Some(cursor)) = (joined, cursor) {
                 joined.record_cursor(cursor);
@@ -609,10 +616,10 @@ impl AcpProxy {
         } else if method == "initialize" {
             self.initialize_params = pending.params;
         } else if JOIN_METHODS.contains(&method) {
-            let of = MessageHead::of(Some(result));
-            let plexus = of.plexus();
+            let head = MessageHead::read(Some(result));
+            let plexus = head.plexus();
             let cursor = pending.replayed_to.or(plexus.cursor);
-            if let Some(session) = of.session().or(pending.session) {
+            if let Some(session) = head.session().or(pending.session) {
                 self.close_others(&session, plexus.requests, out);
                 // The session's folder and servers are not sent again.
                 let mut params = members(pending.params.as_deref());
@@ -664,7 +671,7 @@ impl AcpProxy {
 
     /// Updates a session that the editor has rejoined.
     fn rejoined(&mut self, session: &str, result: Option<&RawValue>, out: &mut ProxyOutput) {
-        let PlexusMeta { cursor, requests, .. } = MessageHead::of(result).plexus();
+        let PlexusMeta { cursor, requests, .. } = MessageHead::read(result).plexus();
         if let Some(joined) = self.sessions.get_mut(session)
             && joined.cursor.is_none()
         {
@@ -678,10 +685,13 @@ impl AcpProxy {
     fn close_others(&mut self, session: &str, open: Option<Vec<String>>, out: &mut ProxyOutput) {
         let Some(open) = open else { return };
         let open: Vec<String> = open.into_iter().map(|id| json!(id).to_string()).collect();
-        let is_closed = |asked: &&ShownRequest| {
-            asked.connection_id.is_none() && asked.session.as_deref() == Some(session) && !open.contains(&asked.id)
+        let is_closed = |open_request: &&ShownRequest| {
+            open_request.connection_id.is_none()
+                && open_request.session.as_deref() == Some(session)
+                && !open.contains(&open_request.id)
         };
-        let closed: Vec<String> = self.asked.iter().filter(is_closed).map(|asked| asked.id.clone()).collect();
+        let closed: Vec<String> =
+            self.open_requests.iter().filter(is_closed).map(|open_request| open_request.id.clone()).collect();
         for id in closed {
             self.question_closed(&id, out);
         }
@@ -691,13 +701,13 @@ impl AcpProxy {
     fn rejoin_failed(&mut self, session: &str, error: &RawValue, out: &mut ProxyOutput) -> bool {
         let error_message = error_message(error);
         // Questions of the session are asked again if they are still open.
-        let asked: Vec<String> = self
-            .asked
+        let ids: Vec<String> = self
+            .open_requests
             .iter()
-            .filter(|asked| asked.session.as_deref() == Some(session))
-            .map(|asked| asked.id.clone())
+            .filter(|open_request| open_request.session.as_deref() == Some(session))
+            .map(|open_request| open_request.id.clone())
             .collect();
-        for id in asked {
+        for id in ids {
             self.question_closed(&id, out);
         }
         let joined = self.sessions.get_mut(session);
@@ -734,8 +744,8 @@ fn push<T>(queue: &mut VecDeque<T>, one: T, limit: usize) {
 }
 
 /// Serializes a value; `null` if that fails.
-fn value(of: &Value) -> Box<RawValue> {
-    to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
+fn value(json: &Value) -> Box<RawValue> {
+    to_raw_value(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Makes JSON from text that was validated.
@@ -743,12 +753,12 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn members(of: Option<&RawValue>) -> Members {
-    of.and_then(|of| serde_json::from_str(of.get()).ok()).unwrap_or_default()
+fn members(json: Option<&RawValue>) -> Members {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
-fn object(of: &Members) -> Box<RawValue> {
-    to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
+fn object(json: &Members) -> Box<RawValue> {
+    to_raw_value(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// The parameters with these members added to `_meta.plexus`; all others are unchanged.
@@ -759,7 +769,7 @@ fn with_plexus(params: Option<&RawValue>, set: &[(&str, Value)]) -> Option<Box<R
     let mut all = members(params);
     let mut meta = members(all.get("_meta").map(|meta| &**meta));
     let mut plexus = members(meta.get("plexus").map(|plexus| &**plexus));
-    plexus.extend(set.iter().map(|(name, of)| ((*name).to_owned(), value(of))));
+    plexus.extend(set.iter().map(|(name, json)| ((*name).to_owned(), value(json))));
     meta.insert("plexus".into(), object(&plexus));
     all.insert("_meta".into(), object(&meta));
     Some(object(&all))
@@ -781,12 +791,12 @@ fn notification(method: &str, params: &impl serde::Serialize) -> String {
 }
 
 fn answer(id: &str, result: Option<&RawValue>, error: Option<&RawValue>) -> String {
-    let (name, of) = match (result, error) {
+    let (name, json) = match (result, error) {
         (_, Some(error)) => ("error", error.get()),
         (Some(result), None) => ("result", result.get()),
         (None, None) => ("result", "null"),
     };
-    one_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"{name}":{of}}}"#))
+    one_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"{name}":{json}}}"#))
 }
 
 fn failure(id: &str, code: i64, message: &str, name: &str) -> String {

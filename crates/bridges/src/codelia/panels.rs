@@ -119,7 +119,7 @@ pub(super) struct PanelQueue {
     /// The highest risk that this device may allow.
     limit: Option<Risk>,
     waiting: VecDeque<Box<Request>>,
-    shown: Option<ShownPanel>,
+    current: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
     notes: u64,
     /// `true` if the runtime of the session speaks this protocol.
@@ -153,19 +153,19 @@ impl PanelQueue {
             }
             return;
         }
-        if let Some(ShownPanel::Question(shown, panel)) = &self.shown
-            && shown.request_id.as_str() == id
+        if let Some(ShownPanel::Question(open, panel)) = &self.current
+            && open.request_id.as_str() == id
         {
-            if shown.revision < request.revision && !self.panels.replaces {
-                actions.push(PanelAction::Notice(format!("the request has changed: {}", shown.title)));
-                self.shown = None;
+            if open.revision < request.revision && !self.panels.replaces {
+                actions.push(PanelAction::Notice(format!("the request has changed: {}", open.title)));
+                self.current = None;
                 self.waiting.push_front(request);
                 if live {
                     self.next(actions);
                 }
-            } else if shown.revision < request.revision {
+            } else if open.revision < request.revision {
                 // A key meant for the earlier question must not allow the changed one.
-                let (text, panel) = (format!("{}: read it again", shown.title), *panel);
+                let (text, panel) = (format!("{}: read it again", open.title), *panel);
                 self.waiting.push_front(request);
                 self.show_note("The request has changed", &text, panel, actions);
             }
@@ -182,7 +182,7 @@ impl PanelQueue {
 
     /// Shows the next question, if none is shown.
     pub(super) fn next(&mut self, actions: &mut Vec<PanelAction>) {
-        while self.shown.is_none() {
+        while self.current.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
             let panel = panel_of(&request, self.limit);
             let has_panel = match panel {
@@ -221,7 +221,7 @@ impl PanelQueue {
             let own = own.and_then(|own| serde_json::to_value(own).ok());
             let params = own.unwrap_or_else(|| params(&request, panel, self.limit));
             actions.push(PanelAction::Ask(panel_id(&request), panel.method(), params));
-            self.shown = Some(ShownPanel::Question(request, panel));
+            self.current = Some(ShownPanel::Question(request, panel));
         }
     }
 
@@ -235,7 +235,7 @@ impl PanelQueue {
             }
             return;
         }
-        let Some(ShownPanel::Question(request, panel)) = &self.shown else { return };
+        let Some(ShownPanel::Question(request, panel)) = &self.current else { return };
         if request.request_id.as_str() != id {
             return;
         }
@@ -243,7 +243,7 @@ impl PanelQueue {
         actions.push(PanelAction::Notice(text.clone()));
         if !self.panels.replaces {
             // The protocol cannot withdraw a question: a late answer to it has no effect.
-            self.shown = None;
+            self.current = None;
             return if live {
                 self.next(actions)
             };
@@ -270,16 +270,16 @@ impl PanelQueue {
             }),
         };
         actions.push(PanelAction::Ask(id.clone(), panel.method(), params));
-        self.shown = Some(ShownPanel::Note(id));
+        self.current = Some(ShownPanel::Note(id));
     }
 
     /// Closes all questions that are not in `open`, with an unknown outcome.
     pub(super) fn close_others(&mut self, open: &[String], live: bool, actions: &mut Vec<PanelAction>) {
-        let shown = match &self.shown {
+        let open_panel = match &self.current {
             Some(ShownPanel::Question(request, _)) => Some(request),
             _ => None,
         };
-        let queued = self.waiting.iter().chain(shown).map(|request| request.request_id.as_str().to_owned());
+        let queued = self.waiting.iter().chain(open_panel).map(|request| request.request_id.as_str().to_owned());
         let closed: Vec<String> = queued.filter(|id| !open.contains(id)).collect();
         for id in closed {
             self.resolved(&Outcome::unknown(id), live, actions);
@@ -288,7 +288,7 @@ impl PanelQueue {
 
     /// Handles the terminal UI's answer to a question.
     pub(super) fn on_answer(&mut self, id: &str, reply: PanelReply, actions: &mut Vec<PanelAction>) {
-        match self.shown.take() {
+        match self.current.take() {
             Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
                 match answer(&request, panel, self.limit, reply) {
                     Ok(answer) => {
@@ -313,7 +313,7 @@ impl PanelQueue {
             Some(ShownPanel::Note(note)) if note == id => {}
             // An answer to a replaced panel has no effect.
             other => {
-                self.shown = other;
+                self.current = other;
                 return;
             }
         }
@@ -322,7 +322,7 @@ impl PanelQueue {
 
     /// Drops a question that the terminal UI could not show: it is left to other clients, and the next one may be shown.
     pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
-        match self.shown.take() {
+        match self.current.take() {
             Some(ShownPanel::Question(request, _)) if panel_id(&request) == id => {
                 actions.push(PanelAction::Notice(format!(
                     "request, to be answered in another client ({why}): {}",
@@ -331,7 +331,7 @@ impl PanelQueue {
             }
             Some(ShownPanel::Note(note)) if note == id => {}
             other => {
-                self.shown = other;
+                self.current = other;
                 return;
             }
         }
@@ -356,8 +356,8 @@ impl PanelQueue {
 
     /// The id of the displayed question or note.
     #[cfg(test)]
-    pub(super) fn shown_id(&self) -> Option<&str> {
-        match &self.shown {
+    pub(super) fn current_id(&self) -> Option<&str> {
+        match &self.current {
             Some(ShownPanel::Question(request, _)) => Some(request.request_id.as_str()),
             Some(ShownPanel::Note(id)) => Some(id),
             None => None,

@@ -200,8 +200,8 @@ impl BridgeState {
     }
 
     #[cfg(test)]
-    pub(super) fn shown_id(&self) -> Option<&str> {
-        self.panel_queue.shown_id()
+    pub(super) fn current_id(&self) -> Option<&str> {
+        self.panel_queue.current_id()
     }
 
     // === messages of the terminal UI ===

@@ -610,7 +610,7 @@ fn codelia_bridge_treats_an_error_as_a_denial_and_shows_the_next_question() {
     }
     for (id, member, value) in [("q1", "option_id", json!("n")), ("q2", "value", json!(null)), ("q3", "ids", json!([]))]
     {
-        assert_eq!(rig.state.shown_id(), Some(id));
+        assert_eq!(rig.state.current_id(), Some(id));
         rig.line(&json!({ "id": id, "error": cancelled }));
         let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!("{id}") };
         assert_eq!((&params["request_id"], &params[member]), (&json!(id), &value));
@@ -620,7 +620,7 @@ fn codelia_bridge_treats_an_error_as_a_denial_and_shows_the_next_question() {
         rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
     rig.line(&json!({ "id": "q4", "error": { "code": -32601, "message": "method not found" } }));
-    assert!(rig.calls().is_empty() && rig.state.shown_id() == Some("q5"));
+    assert!(rig.calls().is_empty() && rig.state.current_id() == Some("q5"));
 }
 
 #[test]
@@ -674,20 +674,20 @@ fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     for id in ["q1", "q2", "q3"] {
         rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    assert_eq!(rig.state.shown_id(), Some("q1"));
+    assert_eq!(rig.state.current_id(), Some("q1"));
     rig.feed(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
-    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"));
+    assert_eq!(rig.state.current_id(), Some("plexus_word_1"));
     let title = rig.sent().last().unwrap()["params"]["title"].clone();
     assert_eq!(title, "Answered elsewhere: allowed by phone: title of q1");
     // A waiting question is closed before it was shown.
     rig.feed(acp("r_1", "request_resolved", &resolved("q2", "withdrawn", false)));
-    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"));
+    assert_eq!(rig.state.current_id(), Some("plexus_word_1"));
     // The key under way was for the replaced panel.
     rig.answer("q1", json!({ "ok": true }));
-    assert!(rig.calls().is_empty() && rig.state.shown_id() == Some("plexus_word_1"));
+    assert!(rig.calls().is_empty() && rig.state.current_id() == Some("plexus_word_1"));
     rig.answer("plexus_word_1", json!({ "ok": true }));
     assert!(rig.calls().is_empty());
-    assert_eq!(rig.state.shown_id(), Some("q3"));
+    assert_eq!(rig.state.current_id(), Some("q3"));
     // The answer came too late: nothing is asked again, and the winner is named.
     rig.answer("q3", json!({ "ok": false }));
     rig.feed(acp("r_1", "request_resolved", &resolved("q3", "answered", true)));
@@ -696,12 +696,12 @@ fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     receipt["at"] = "2026-01-01T00:00:00Z".into();
     rig.on_outcome(CallPurpose::Answer { request: RequestId::trusted("q3") }, refused(-32010, "m", receipt));
     assert_eq!(rig.events()[0]["args"], "your answer was not accepted: already allowed by phone");
-    assert_eq!(rig.state.shown_id(), None);
+    assert_eq!(rig.state.current_id(), None);
     // The answer was refused, but the question is open: it is asked again.
     rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
     rig.answer("q4", json!({ "ok": true }));
     rig.on_outcome(CallPurpose::Answer { request: RequestId::trusted("q4") }, refused(-32011, "m", Value::Null));
-    assert_eq!(rig.state.shown_id(), Some("q4"));
+    assert_eq!(rig.state.current_id(), Some("q4"));
     // After a reconnect it is not asked again.
     rig.sent();
     rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
@@ -829,9 +829,9 @@ fn codelia_bridge_takes_its_state_from_the_snapshot_after_a_gap() {
     let sent = rig.sent();
     let status = sent.iter().find(|sent| sent["method"] == "run.status").unwrap();
     assert_eq!((&status["params"]["run_id"], &status["params"]["status"]), (&json!("r_1"), &json!("error")));
-    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"), "what is not open any more is not asked any more");
+    assert_eq!(rig.state.current_id(), Some("plexus_word_1"), "what is not open any more is not asked any more");
     rig.answer("plexus_word_1", json!({ "ok": false }));
-    assert_eq!(rig.state.shown_id(), Some("q3"));
+    assert_eq!(rig.state.current_id(), Some("q3"));
     assert!(rig.calls().is_empty());
 }
 
