@@ -53,10 +53,10 @@ impl RuntimeError {
 }
 
 /// Returns whether an error's message explains nothing.
-pub fn says_nothing(words: &str) -> bool {
-    let words = words.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
+pub fn says_nothing(message: &str) -> bool {
+    let message = message.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
     let plain = ["", "error", "internal error", "internal server error", "server error", "unknown error", "failed"];
-    plain.contains(&words.as_str())
+    plain.contains(&message.as_str())
 }
 
 /// Returns a message with the details in its data.
@@ -96,16 +96,16 @@ fn details(value: &Value, depth: usize) -> String {
             _ => text.clone(),
         },
         Value::Object(members) if depth < CAUSES_MAX => {
-            let mut words: Vec<String> = Vec::new();
+            let mut messages: Vec<String> = Vec::new();
             for found in MESSAGE_MEMBERS.iter().filter_map(|name| members.get(*name)) {
                 let detail = details(found, depth + 1);
-                if !detail.is_empty() && !words.iter().any(|word| word.contains(&detail)) {
-                    words.push(detail);
+                if !detail.is_empty() && !messages.iter().any(|word| word.contains(&detail)) {
+                    messages.push(detail);
                 }
             }
             // The ways to sign in are described elsewhere.
             let others = members.keys().any(|name| name != "authMethods");
-            if words.is_empty() && others { value.to_string() } else { words.join(": ") }
+            if messages.is_empty() && others { value.to_string() } else { messages.join(": ") }
         }
         Value::Null => String::new(),
         other => other.to_string(),

@@ -114,7 +114,7 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
         updated: Option<f64>,
     }
     let members = || object::<Fields<'_>>(reply);
-    let (list, next, words) = match dialect {
+    let (list, next, names) = match dialect {
         "codelia" => (members()?.get("sessions")?, None, &CODELIA),
         "codex" => (members()?.get("data")?, members()?.get("nextCursor"), &CODEX),
         "opencode" => (reply, None, &OPENCODE),
@@ -128,17 +128,17 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
     let one = |raw: &RawValue| -> Option<ListedConversation> {
         let fields = object::<Fields<'_>>(raw)?;
         let text = |name: &str| text_in(&fields, name);
-        let native = text(words.id).filter(|native| !native.is_empty() && native.len() <= NATIVE_MAX)?;
-        if text(words.parent).is_some() {
+        let native = text(names.id).filter(|native| !native.is_empty() && native.len() <= NATIVE_MAX)?;
+        if text(names.parent).is_some() {
             return None;
         }
         let updated_at = match fields.get("time").and_then(object::<Time>) {
             Some(Time { updated }) => updated.and_then(millis),
-            None => fields.get(words.updated).and_then(instant),
+            None => fields.get(names.updated).and_then(instant),
         };
-        let title = text(words.title).and_then(|title| line(&title)).or_else(|| line(&text(words.preview)?));
+        let title = text(names.title).and_then(|title| line(&title)).or_else(|| line(&text(names.preview)?));
         let place = || text_in(&fields.get("location").and_then(object::<Fields<'_>>)?, "directory");
-        let cwd = text(words.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
+        let cwd = text(names.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
         Some(ListedConversation { native, title, cwd, updated_at })
     };
     let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();

@@ -76,10 +76,10 @@ impl ToolUpdate {
     }
 
     /// Makes the event: a tool call if it is the `first` of this id.
-    pub(super) fn draft(mut self, first: bool, over: bool, native: Option<&Bytes>) -> EventDraft {
+    pub(super) fn draft(mut self, first: bool, ended: bool, native: Option<&Bytes>) -> EventDraft {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         self.session_update = kind.as_str();
         let draft = EventDraft::new(kind, &self);
-        EventDraft { native: native.cloned(), tool: Some(ToolCallRef::new(self.tool_call_id, over)), ..draft }
+        EventDraft { native: native.cloned(), tool: Some(ToolCallRef::new(self.tool_call_id, ended)), ..draft }
     }
 }

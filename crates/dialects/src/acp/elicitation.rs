@@ -310,19 +310,19 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
         let Some(field) = fields.iter().find(|field| field.name == *name) else {
             return Err(format!("there is no field {name:?}"));
         };
-        let offered = |words: &String| match &field.sort {
-            FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *words),
+        let offered = |answer: &String| match &field.sort {
+            FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *answer),
             _ => true,
         };
-        let (chosen, own): (Vec<&String>, Vec<&String>) = message_text.iter().partition(|words| offered(words));
-        if let Some(words) = own.first() {
-            content.insert(format!("{name}{OWN_WORDS}"), words.as_str().into());
+        let (chosen, own): (Vec<&String>, Vec<&String>) = message_text.iter().partition(|answer| offered(answer));
+        if let Some(answer) = own.first() {
+            content.insert(format!("{name}{OWN_WORDS}"), answer.as_str().into());
         }
         let Some(first) = chosen.first() else { continue };
         let value = match &field.sort {
             FieldType::Truth => Value::Bool(first.as_str() == "true"),
             FieldType::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
-            FieldType::Several { .. } => chosen.iter().map(|words| words.as_str()).collect::<Vec<_>>().into(),
+            FieldType::Several { .. } => chosen.iter().map(|answer| answer.as_str()).collect::<Vec<_>>().into(),
             FieldType::Text { .. } | FieldType::One(_) => first.as_str().into(),
         };
         if !field.fits(&value) {
@@ -441,12 +441,12 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
             }
         },
     };
-    let words = format!("{message_text}\n{text}").trim().to_owned();
+    let full_text = format!("{message_text}\n{text}").trim().to_owned();
     ask.subject = match wanted {
         ElicitationForm::Form(fields) if fields.len() > 1 => {
-            RequestSubject::Questions { questions: questions(fields, message.as_deref()), words }
+            RequestSubject::Questions { questions: questions(fields, message.as_deref()), words: full_text }
         }
-        _ => RequestSubject::Text(words),
+        _ => RequestSubject::Text(full_text),
     };
     ask.message = message;
     match wanted {

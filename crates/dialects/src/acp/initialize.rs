@@ -38,14 +38,14 @@ struct Variable {
 }
 
 /// Returns the variables of a method, from `vars` or from its description (`Requires OPENAI_API_KEY`).
-fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
+fn variables(vars: Option<&RawValue>, texts: &[Option<&str>]) -> Vec<Variable> {
     let listed = vars.and_then(|raw| serde_json::from_str::<Vec<Variable>>(raw.get()).ok()).unwrap_or_default();
     if !listed.is_empty() {
         return listed.into_iter().take(VARIABLES_MAX).collect();
     }
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let mut found: Vec<String> = Vec::new();
-    for word in words.iter().flatten().flat_map(|words| words.split(|c| !is_name(c))) {
+    for word in texts.iter().flatten().flat_map(|text| text.split(|c| !is_name(c))) {
         let named = word.contains('_') && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.len() > 4;
         if named && !found.iter().any(|one| one == word) {
             found.push(word.to_owned());

@@ -429,8 +429,8 @@ impl Acp {
     }
 
     /// Records that a tool call is in progress, or has ended.
-    fn follow(&mut self, native: &NativeId, tool: &str, over: bool) {
-        if over {
+    fn follow(&mut self, native: &NativeId, tool: &str, ended: bool) {
+        if ended {
             self.seen.remove(&(native.clone(), tool.to_owned()));
         } else {
             self.see(native, tool);
@@ -453,14 +453,14 @@ impl Acp {
                 let Some(id) = head.tool_call_id.and_then(string) else {
                     return self.raw(frame, Some(native), "a tool call without an identifier", out);
                 };
-                let over = matches!(head.status.and_then(string).as_deref(), Some("completed" | "failed"));
-                self.follow(&native, &id, over);
-                if over || replayed {
-                    self.known.over(&native, &id);
+                let ended = matches!(head.status.and_then(string).as_deref(), Some("completed" | "failed"));
+                self.follow(&native, &id, ended);
+                if ended || replayed {
+                    self.known.remove(&native, &id);
                 } else if let Some(update) = ToolCallState::of(frame, update) {
                     news = Some((native.clone(), id.to_string(), update));
                 }
-                tool = Some(ToolCallRef::new(id.into_owned(), over));
+                tool = Some(ToolCallRef::new(id.into_owned(), ended));
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {

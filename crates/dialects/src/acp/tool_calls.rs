@@ -192,7 +192,7 @@ impl KnownToolCalls {
     }
 
     /// Removes a tool call that has ended.
-    pub(super) fn over(&mut self, native: &NativeId, id: &str) {
+    pub(super) fn remove(&mut self, native: &NativeId, id: &str) {
         if let Some(calls) = self.0.get_mut(native) {
             calls.retain(|(known, _)| known != id);
             if calls.is_empty() {
@@ -255,7 +255,7 @@ mod tests {
         again.record(&native, "t", call(r#"{"rawInput":{"command":"ls"}}"#));
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
         assert!(!again.get(&native, "t").unwrap().lost());
-        known.over(&native, "t");
+        known.remove(&native, "t");
         assert!(known.is_empty());
     }
 

@@ -373,10 +373,10 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptC
         }
         blocks.push(block);
     }
-    Ok((words(&blocks)?, around))
+    Ok((input_blocks(&blocks)?, around))
 }
 
-fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {
+fn input_blocks(content: &[&RawValue]) -> Result<Box<RawValue>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
     enum Content {

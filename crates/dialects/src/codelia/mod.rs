@@ -698,7 +698,7 @@ impl Codelia {
             self.note_activity();
         }
         // The gateway derives `running` and `awaiting_ui` itself; they are stored as the runtime sent them.
-        let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
+        let Some(ended) = end_status(&status.status) else { return self.hook(frame, "run.status", params, out) };
         match &self.run {
             Some(Run { id: Some(id), .. }) if *id == status.run_id => {
                 self.finish(end(ended, status.message, Some(frame.clone())), out);
@@ -715,7 +715,7 @@ impl Codelia {
 }
 
 /// Returns the end that the status of a run stands for; `None` for a run that continues.
-fn over(status: &str) -> Option<RunStatus> {
+fn end_status(status: &str) -> Option<RunStatus> {
     match status {
         "completed" => Some(RunStatus::Completed),
         "error" => Some(RunStatus::Error),

@@ -57,7 +57,7 @@ impl Codelia {
         }
         let ours = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
         let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
-        match (status.as_deref().map(over), ok) {
+        match (status.as_deref().map(end_status), ok) {
             (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
             // The run had completed before: the protocol knows no other reason.
             (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),

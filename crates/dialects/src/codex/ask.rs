@@ -105,9 +105,9 @@ impl Form {
         let Some(field) = self.fields.get(self.at) else { return AnswerStep::Reply(self.cancelled()) };
         let chooses = !field.choices.is_empty() && !self.free;
         let value = match decision {
-            Decision::Value(Some(words)) if !chooses => match (field.kind, words.trim()) {
+            Decision::Value(Some(answer_text)) if !chooses => match (field.kind, answer_text.trim()) {
                 (_, "") if !field.required => None,
-                (FieldKind::Text, _) => Some(json!(words)),
+                (FieldKind::Text, _) => Some(json!(answer_text)),
                 (_, number) => match serde_json::from_str::<Value>(number).ok().filter(Value::is_number) {
                     Some(number) => Some(number),
                     // The answer is not a number: the question is asked again.
@@ -250,8 +250,8 @@ fn option(decision: &Value) -> Offer {
     let (name, body) = (name.map_or("", String::as_str), body.unwrap_or(&Value::Null));
     match name {
         "acceptWithExecpolicyAmendment" => {
-            let words = body["execpolicy_amendment"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let start: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+            let parts = body["execpolicy_amendment"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let start: Vec<_> = parts.iter().filter_map(Value::as_str).collect();
             let label = format!("Allow, and from now on every command that starts with `{}`", start.join(" "));
             offer(name, &label, Choice::AllowAlways)
         }
@@ -612,8 +612,8 @@ impl Codex {
             return self.not_asked(frame, id, method, Some(native), out);
         };
         let turn = text(params.turn_id);
-        let words = |raw: Option<&RawValue>| raw.map(RawValue::get).unwrap_or_default().to_owned();
-        let about = [params.turn_id, params.item_id, params.call_id, params.approval_id, params.message].map(words);
+        let raw_text = |raw: Option<&RawValue>| raw.map(RawValue::get).unwrap_or_default().to_owned();
+        let about = [params.turn_id, params.item_id, params.call_id, params.approval_id, params.message].map(raw_text);
         let about = format!("{method} {native} {}", about.join(" "));
         if self.asked_before(id.get(), &about, out) {
             return;
@@ -668,7 +668,7 @@ impl Codex {
                         out.frames.push(answer(id, reply));
                     }
                 }
-                _ => self.over(&key, None, out),
+                _ => self.close_question(&key, None, out),
             }
         }
         same
@@ -801,14 +801,14 @@ impl Codex {
             let native = self.state.asks.get(&key).map(|ask| &ask.native);
             let turn = native.and_then(|native| self.state.threads.get(native)?.turn.as_ref());
             let elsewhere = (!turn.is_some_and(|turn| turn.cancel)).then_some(OTHER);
-            self.over(&key, elsewhere, out);
+            self.close_question(&key, elsewhere, out);
         }
         self.state.held.remove(id);
         self.open_held(out);
     }
 
     /// Closes a question, and reports it unless the gateway answered it.
-    pub(super) fn over(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
+    pub(super) fn close_question(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
         let Some(asked) = self.state.asks.remove(key) else { return };
         if asked.reply.is_none() {
             let elsewhere = elsewhere.map(|by| AnsweredElsewhere { by: by.to_owned(), option_id: None });

@@ -327,11 +327,11 @@ impl ServerItem<'_> {
     }
 
     /// Returns the status of a tool call.
-    fn status(&self, over: bool) -> &'static str {
+    fn status(&self, ended: bool) -> &'static str {
         match text(self.status).as_deref() {
             Some("failed" | "declined") => "failed",
-            Some("inProgress") if !over => "in_progress",
-            _ if over => "completed",
+            Some("inProgress") if !ended => "in_progress",
+            _ if ended => "completed",
             _ => "in_progress",
         }
     }
@@ -473,7 +473,7 @@ impl Items {
     pub(super) fn read(
         &mut self,
         raw: &RawValue,
-        over: bool,
+        ended: bool,
         mine: Option<&str>,
         echoed: &mut bool,
         frame: &Bytes,
@@ -484,20 +484,20 @@ impl Items {
         if item.done {
             return Ok(Vec::new());
         }
-        item.done = over;
+        item.done = ended;
         let id = server_item.id.as_str();
         let mut drafts = match server_item.r#type.as_str() {
-            "userMessage" if !over => Vec::new(),
+            "userMessage" if !ended => Vec::new(),
             "userMessage" => {
                 let client = text(server_item.client_id);
                 let own = mine.is_some_and(|mine| client.as_deref().map_or(!*echoed, |client| client == mine));
                 *echoed |= own;
                 if own { Vec::new() } else { user_message(id, &list(server_item.content)) }
             }
-            "agentMessage" | "plan" if over => {
+            "agentMessage" | "plan" if ended => {
                 self.full_text(id, "", TextRole::Message, &text(server_item.text).unwrap_or_default())
             }
-            "reasoning" if over => {
+            "reasoning" if ended => {
                 let mut drafts = Vec::new();
                 for (sort, parts) in [("s", list(server_item.summary)), ("t", list(server_item.content))] {
                     for (n, part) in parts.into_iter().enumerate() {
@@ -510,7 +510,7 @@ impl Items {
             "agentMessage" | "plan" | "reasoning" => Vec::new(),
             "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "enteredReviewMode" | "exitedReviewMode"
             | "contextCompaction" => {
-                if over {
+                if ended {
                     vec![hook(&format!("item/{}", server_item.r#type), Some(raw))]
                 } else {
                     Vec::new()
@@ -524,9 +524,9 @@ impl Items {
                 if let Some(edits) = server_item.changes.and_then(edits) {
                     item.edits = Some(edits);
                 }
-                if first || over {
-                    tool.status = Some(server_item.status(over));
-                    vec![tool.draft(first, over, None)]
+                if first || ended {
+                    tool.status = Some(server_item.status(ended));
+                    vec![tool.draft(first, ended, None)]
                 } else {
                     Vec::new()
                 }
@@ -588,14 +588,14 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     for input in content {
         let Some(input) = object::<Input<'_>>(input) else { continue };
-        let words = text(input.text).unwrap_or_else(|| {
+        let part_text = text(input.text).unwrap_or_else(|| {
             let place = text(input.path).or_else(|| text(input.name));
             // A data URL is not readable text.
             let url = text(input.url).filter(|url| !url.starts_with("data:"));
             let place = place.or(url).map(|place| format!(": {place}")).unwrap_or_default();
             format!("[{}{place}]", input.r#type)
         });
-        drafts.push(updates::chunk(Kind::UserMessageChunk, Some(id), &words, None));
+        drafts.push(updates::chunk(Kind::UserMessageChunk, Some(id), &part_text, None));
     }
     drafts
 }
@@ -635,12 +635,14 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
         uri: String,
         text: Option<String>,
     }
-    let words = |text: String| serde_json::json!({ "type": "text", "text": text, "text_elements": [] });
+    let text_input = |text: String| serde_json::json!({ "type": "text", "text": text, "text_elements": [] });
     let data = |sort: &str, mime: &str, data: &str| serde_json::json!({ "type": sort, "url": format!("data:{mime};base64,{data}") });
     let block = |block: &RawValue| match object::<Block>(block) {
-        Some(Block::Text { text }) => Ok(words(text)),
-        Some(Block::ResourceLink { uri }) => Ok(words(uri)),
-        Some(Block::Resource { resource: Resource { uri, text: Some(text) } }) => Ok(words(format!("{uri}\n{text}"))),
+        Some(Block::Text { text }) => Ok(text_input(text)),
+        Some(Block::ResourceLink { uri }) => Ok(text_input(uri)),
+        Some(Block::Resource { resource: Resource { uri, text: Some(text) } }) => {
+            Ok(text_input(format!("{uri}\n{text}")))
+        }
         Some(Block::Image { data: image, mime_type }) => Ok(data("image", &mime_type, &image)),
         Some(Block::Audio { data: audio, mime_type }) => Ok(data("audio", &mime_type, &audio)),
         Some(Block::Resource { .. } | Block::Other) => {

@@ -60,17 +60,17 @@ fn contains_prompt(turn: &TurnHead<'_>, mark: &str) -> bool {
 }
 
 /// Returns whether a listed item is complete; items of a finished turn are.
-fn is_complete(item: &RawValue, over: bool) -> bool {
-    over || member::<String>(item, "status").as_deref() != Some("inProgress")
+fn is_complete(item: &RawValue, ended: bool) -> bool {
+    ended || member::<String>(item, "status").as_deref() != Some("inProgress")
 }
 
 /// Returns the events of a turn's items, each with its own bytes.
-fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
+fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, ended: bool, mine: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
     for item in turn.items() {
         let bytes = Bytes::copy_from_slice(item.get().as_bytes());
-        match thread.items.read(item, is_complete(item, over), mine, &mut echoed, &bytes) {
+        match thread.items.read(item, is_complete(item, ended), mine, &mut echoed, &bytes) {
             Ok(more) => drafts.extend(more),
             Err(reason) => drafts.push(EventDraft::raw(bytes, reason)),
         }
@@ -368,7 +368,7 @@ impl Codex {
         let keys: Vec<_> =
             self.state.asks.iter().filter(|(_, ask)| ask.native == *native).map(|(key, _)| key.clone()).collect();
         for key in keys {
-            self.over(&key, None, out);
+            self.close_question(&key, None, out);
         }
     }
 
@@ -376,16 +376,16 @@ impl Codex {
     fn reconcile_requests(&mut self, native: &NativeId, head: &ThreadHead<'_>, out: &mut Outbox) {
         let waits = head.status.is_some_and(|status| status.get().contains("waitingOn"));
         let unsure = self.state.asks.iter_mut().filter(|(_, ask)| ask.native == *native && ask.stale == UNSURE);
-        let mut over = Vec::new();
+        let mut closed = Vec::new();
         for (key, ask) in unsure {
             if waits {
                 ask.stale = SETTLE;
             } else {
-                over.push(key.clone());
+                closed.push(key.clone());
             }
         }
-        for key in over {
-            self.over(&key, Some(OTHER), out);
+        for key in closed {
+            self.close_question(&key, Some(OTHER), out);
         }
     }
 }

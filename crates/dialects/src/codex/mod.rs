@@ -372,19 +372,19 @@ impl Dialect for Codex {
             sent.waits = false;
             out.frames.push(sent.frame.clone().into());
         }
-        let mut over = Vec::new();
+        let mut closed = Vec::new();
         if self.state.phase == Phase::Ready {
             for (key, asked) in &mut self.state.asks {
                 if (1..=SETTLE).contains(&asked.stale) {
                     asked.stale -= 1;
                     if asked.stale == 0 {
-                        over.push(key.clone());
+                        closed.push(key.clone());
                     }
                 }
             }
         }
-        for key in over {
-            self.over(&key, None, out);
+        for key in closed {
+            self.close_question(&key, None, out);
         }
         if self.state.phase == Phase::Ready {
             let doubted = |(native, thread): (&NativeId, &mut Thread)| {

@@ -172,7 +172,7 @@ impl Codex {
         let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && asked.turn == id);
         let asks: Vec<_> = asks.map(|(key, _)| key.clone()).collect();
         for key in asks {
-            self.over(&key, None, out);
+            self.close_question(&key, None, out);
         }
         let run_end = RunEnd::from(end.clone());
         if turn.began {

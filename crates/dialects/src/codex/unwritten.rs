@@ -163,8 +163,8 @@ impl Codex {
         let Some(message) = object::<Message<'_>>(item).filter(|message| message.r#type == "userMessage") else {
             return;
         };
-        let words = message.content.into_iter().find_map(|part| member::<String>(part, "text"));
-        if let Some(title) = words.as_deref().and_then(super::messages::first_line) {
+        let text = message.content.into_iter().find_map(|part| member::<String>(part, "text"));
+        if let Some(title) = text.as_deref().and_then(super::messages::first_line) {
             thread.untitled = false;
             let draft = EventDraft::title(Some(title), Some(frame));
             self.event(native, draft, out);

@@ -385,7 +385,7 @@ impl Mirror {
                     continue;
                 }
                 if !matches!(&self.run, Some(Run::Ours { shown: false, .. })) {
-                    self.over(&completed(Some("its end was missed: the connection was lost"), None), out);
+                    self.end_run(&completed(Some("its end was missed: the connection was lost"), None), out);
                 }
             }
             event(events::past(&turn), out);
@@ -482,7 +482,7 @@ impl Mirror {
         };
         // If the message is shown nevertheless, the run continues to its end.
         if !*shown {
-            self.over(&RunEnd::failed(why), out);
+            self.end_run(&RunEnd::failed(why), out);
         }
     }
 
@@ -490,7 +490,7 @@ impl Mirror {
         match &self.run {
             Some(Run::Ours { ticket: ours, post: Post::Again { .. }, .. }) if Some(*ours) == ticket => {
                 let message = Some("the UI had not accepted it yet".to_owned());
-                self.over(&RunEnd::new(RunStatus::Cancelled, message), out);
+                self.end_run(&RunEnd::new(RunStatus::Cancelled, message), out);
             }
             Some(_) => {
                 let message = "the Gemini UI cannot be stopped from outside: press Esc in it; the run continues \
@@ -523,7 +523,7 @@ impl Mirror {
     }
 
     /// Ends the run.
-    fn over(&mut self, end: &RunEnd, out: &mut Outbox) {
+    fn end_run(&mut self, end: &RunEnd, out: &mut Outbox) {
         self.doubt = None;
         self.take_back(out);
         self.calls.clear();
@@ -554,7 +554,7 @@ impl Mirror {
                 completed(Some("considered ended: the UI sent nothing more, and did not report that it is idle"), None)
             }
         };
-        self.over(&end, out);
+        self.end_run(&end, out);
     }
 
     /// Requests a wake-up while something waits for time.
@@ -635,7 +635,7 @@ impl Mirror {
                         self.doubt(COMMAND_TICKS);
                     }
                 }
-                _ => self.over(&completed(None, Some(frame)), out),
+                _ => self.end_run(&completed(None, Some(frame)), out),
             },
             "permission_dialog" => self.asked(data?, frame, out)?,
             "permission_selection" => {

@@ -167,23 +167,23 @@ pub(super) struct ParsedRequests {
 
 /// Parses a permission. `routes` are in the order in which they are tried.
 pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute]) -> Option<ParsedRequests> {
-    let asked: Permission<'_> = object(raw)?;
-    let tool = asked.tool.and_then(object::<ToolRef>);
-    let (message, call) = tool.map_or((asked.message, asked.call), |tool| (tool.message, tool.call));
-    let sort = asked.permission.unwrap_or_else(|| "permission".into());
-    let patterns = asked.patterns.map(strings).unwrap_or_default();
-    let always = asked.always.map(strings).unwrap_or_default();
-    let subject = match (asked.metadata.and_then(subject::input), asked.metadata.and_then(object::<Metadata>)) {
+    let question: Permission<'_> = object(raw)?;
+    let tool = question.tool.and_then(object::<ToolRef>);
+    let (message, call) = tool.map_or((question.message, question.call), |tool| (tool.message, tool.call));
+    let sort = question.permission.unwrap_or_else(|| "permission".into());
+    let patterns = question.patterns.map(strings).unwrap_or_default();
+    let always = question.always.map(strings).unwrap_or_default();
+    let subject = match (question.metadata.and_then(subject::input), question.metadata.and_then(object::<Metadata>)) {
         (Some(command @ RequestSubject::Command { .. }), _) if sort == "bash" => command,
         (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => RequestSubject::Diff { path, diff },
         (Some(subject @ (RequestSubject::Fetch { .. } | RequestSubject::Edits(_))), _) => subject,
-        _ if sort == "bash" || asked.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
+        _ if sort == "bash" || question.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
             why: "it has no command that can be identified with certainty",
             raw: pretty(raw.get()),
         },
         _ => RequestSubject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
     };
-    let title = asked.title.unwrap_or_else(|| match patterns.as_slice() {
+    let title = question.title.unwrap_or_else(|| match patterns.as_slice() {
         [] => sort.clone(),
         patterns => format!("{sort}: {}", patterns.join(", ")),
     });
@@ -204,10 +204,10 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
         allow_reason: routes.first() != Some(&AnswerRoute::Session),
         tool_call_id: call,
         subject,
-        ..plain(RequestKey::unique(asked.id), title, native, raw)
+        ..plain(RequestKey::unique(question.id), title, native, raw)
     };
     let asks = vec![(ask, RequestKind::Permission(routes.to_vec()))];
-    Some(ParsedRequests { native: asked.session.as_str().into(), message, asks })
+    Some(ParsedRequests { native: question.session.as_str().into(), message, asks })
 }
 
 /// Parses a set of questions: a choice for each, or a text prompt if there are no options.
@@ -315,7 +315,7 @@ impl CarriedAsks {
     }
 
     /// Removes all questions, because OpenCode no longer waits for them. Returns each with whether it was decided.
-    pub(super) fn over(&mut self) -> impl Iterator<Item = (RequestKey, bool)> + use<> {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (RequestKey, bool)> + use<> {
         std::mem::take(&mut self.0).into_iter().map(|(key, decision)| (key, decision.is_some()))
     }
 }
@@ -381,8 +381,8 @@ impl OpenCode {
             }
             // In the order in which they were asked.
             let shown = !self.held.waits(Some(&read.native)) && self.has_room(Some(&read.native));
-            let asked = PendingRequest { shown, ..PendingRequest::new(read.native.clone(), what) };
-            self.asks.insert(ask.key.clone(), asked);
+            let question = PendingRequest { shown, ..PendingRequest::new(read.native.clone(), what) };
+            self.asks.insert(ask.key.clone(), question);
             if !shown {
                 self.held.push(Some(read.native.clone()), ask);
                 continue;
@@ -393,17 +393,17 @@ impl OpenCode {
     }
 
     fn has_room(&self, native: Option<&NativeId>) -> bool {
-        let open = || self.asks.values().filter(|asked| asked.shown && asked.answer.is_none());
-        held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
+        let open = || self.asks.values().filter(|question| question.shown && question.answer.is_none());
+        held::has_room(open().filter(|question| Some(&question.native) == native).count(), open().count())
     }
 
     /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
-        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
+        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|question| !question.shown && question.answer.is_none()));
         while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
-            if let (Some(asked), Some(of)) = (self.asks.get_mut(&ask.key), native.clone()) {
-                asked.shown = true;
+            if let (Some(question), Some(of)) = (self.asks.get_mut(&ask.key), native.clone()) {
+                question.shown = true;
                 self.emit(&of, RuntimeEvent::Asked { native, ask: Box::new(ask) }, out);
             }
         }
@@ -412,25 +412,25 @@ impl OpenCode {
 
     /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key) else {
+        let Some(question) = self.asks.get_mut(key) else {
             return self.sessions.values_mut().for_each(|session| session.carried.decide(key, decision));
         };
-        if asked.answer.is_some() {
+        if question.answer.is_some() {
             return;
         }
-        let answer = match (&asked.what, decision) {
+        let answer = match (&question.what, decision) {
             (RequestKind::Permission(_), _) => PendingAnswer::Permission(PermissionReply::new(decision)),
             (RequestKind::Question { .. }, Decision::Ids(ids)) if !ids.is_empty() => PendingAnswer::Picked(ids.clone()),
             (RequestKind::Question { .. }, Decision::Value(Some(text))) => PendingAnswer::Picked(vec![text.clone()]),
             (RequestKind::Question { .. }, _) => PendingAnswer::Rejected,
         };
         if let PendingAnswer::Permission(reply) = &answer
-            && let (Some(spread), Some(session)) = (reply.spread(), self.sessions.get_mut(&asked.native))
+            && let (Some(spread), Some(session)) = (reply.spread(), self.sessions.get_mut(&question.native))
         {
             session.spread = Some(spread);
             session.withdrawn |= matches!(decision, Decision::Withdrawn);
         }
-        asked.answer = Some(answer);
+        question.answer = Some(answer);
         self.send_answer(key, 0, out);
     }
 
@@ -484,8 +484,8 @@ impl OpenCode {
         reply: Result<HttpReply, String>,
         out: &mut Outbox,
     ) {
-        let Some(asked) = self.asks.get(key) else { return };
-        let native = asked.native.clone();
+        let Some(question) = self.asks.get(key) else { return };
+        let native = question.native.clone();
         let outcome_of = match &reply {
             Ok(reply) => outcome_of(reply),
             Err(_) => {
@@ -496,9 +496,9 @@ impl OpenCode {
         };
         match outcome_of {
             AnswerOutcome::Taken => {
-                let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.is_answered(key);
+                let siblings = matches!(&question.what, RequestKind::Question { .. }) && !self.is_answered(key);
                 for key in self.group(key) {
-                    let given = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_some());
+                    let given = self.asks.remove(&key).is_some_and(|question| question.answer.is_some());
                     self.closed.insert(key.clone());
                     // One rejection answers the whole set.
                     if siblings && !given {
@@ -510,15 +510,15 @@ impl OpenCode {
             AnswerOutcome::Late => {
                 for key in self.group(key) {
                     match self.asks.get_mut(&key) {
-                        Some(asked) if asked.replied.is_none() => {
-                            asked.lost = Some(WAITS);
+                        Some(question) if question.replied.is_none() => {
+                            question.lost = Some(WAITS);
                             out.wake_after = Some(SOON);
                         }
                         _ => self.answer_lost(&key, self.place.others(), out),
                     }
                 }
             }
-            AnswerOutcome::NoRoute if matches!(&asked.what, RequestKind::Permission(routes) if routes.len() > route + 1) =>
+            AnswerOutcome::NoRoute if matches!(&question.what, RequestKind::Permission(routes) if routes.len() > route + 1) =>
             {
                 self.send_answer(key, route + 1, out);
             }
@@ -529,49 +529,49 @@ impl OpenCode {
 
     /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
-        let Some(asked) = self.asks.remove(key) else { return };
+        let Some(question) = self.asks.remove(key) else { return };
         self.closed.insert(key.clone());
-        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
-        let (native, key) = (Some(asked.native.clone()), key.clone());
-        let event = match asked.answer {
+        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: question.replied.flatten() };
+        let (native, key) = (Some(question.native.clone()), key.clone());
+        let event = match question.answer {
             Some(_) => {
-                if let Some(session) = self.sessions.get_mut(&asked.native) {
+                if let Some(session) = self.sessions.get_mut(&question.native) {
                     session.withdrawn = false;
                 }
                 RuntimeEvent::AnswerLost { native, key, elsewhere }
             }
             None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         };
-        self.emit(&asked.native, event, out);
+        self.emit(&question.native, event, out);
     }
 
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
-        for key in count_waits(self.asks.iter_mut().map(|(key, asked)| (key, &mut asked.lost)), out) {
+        for key in count_waits(self.asks.iter_mut().map(|(key, question)| (key, &mut question.lost)), out) {
             self.answer_lost(&key, NOBODY, out);
         }
     }
 
     /// Returns whether all questions of the key's set are answered.
     fn is_answered(&self, key: &RequestKey) -> bool {
-        self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|asked| asked.answer.is_some()))
+        self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|question| question.answer.is_some()))
     }
 
     fn not_taken(&mut self, key: &RequestKey, why: &str, out: &mut Outbox) {
         for key in self.group(key) {
-            if let Some(asked) = self.asks.remove(&key) {
+            if let Some(question) = self.asks.remove(&key) {
                 self.closed.insert(key);
                 let draft =
                     EventDraft::error("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
-                let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
-                self.emit(&asked.native, event, out);
+                let event = RuntimeEvent::Event { native: Some(question.native.clone()), draft };
+                self.emit(&question.native, event, out);
             }
         }
     }
 
     /// Returns the pending questions of the same set, including this one.
     fn group(&self, key: &RequestKey) -> Vec<RequestKey> {
-        match self.asks.get(key).map(|asked| &asked.what) {
+        match self.asks.get(key).map(|question| &question.what) {
             Some(RequestKind::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
             _ => vec![key.clone()],
         }
@@ -584,19 +584,19 @@ impl OpenCode {
             self.asks.keys().filter(|key| key.id().strip_prefix(id).is_some_and(|r| r.starts_with('#'))).cloned(),
         );
         for key in keys {
-            let Some(asked) = self.asks.get_mut(&key) else {
+            let Some(question) = self.asks.get_mut(&key) else {
                 self.closed.insert(key);
                 continue;
             };
-            if asked.answer.is_some() {
+            if question.answer.is_some() {
                 // The answer is the gateway's or another client's: the reply to the gateway's answer shows it.
-                asked.replied = Some(option.clone());
-                if asked.lost.is_some() {
+                question.replied = Some(option.clone());
+                if question.lost.is_some() {
                     self.answer_lost(&key, self.place.others(), out);
                 }
                 continue;
             }
-            let native = asked.native.clone();
+            let native = question.native.clone();
             self.asks.remove(&key);
             self.closed.insert(key.clone());
             let ours = self.sessions.get(&native).and_then(|session| session.spread);
@@ -611,14 +611,14 @@ impl OpenCode {
     pub(super) fn take_back(&mut self, keys: Vec<RequestKey>, out: &mut Outbox) {
         for key in keys {
             // The stream may still report who answered the question first.
-            if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
+            if self.asks.get(&key).is_some_and(|question| question.lost.is_some()) {
                 continue;
             }
-            if let Some(asked) = self.asks.remove(&key) {
+            if let Some(question) = self.asks.remove(&key) {
                 self.closed.insert(key.clone());
-                if asked.answer.is_none() {
-                    let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
-                    self.emit(&asked.native, event, out);
+                if question.answer.is_none() {
+                    let event = RuntimeEvent::TakenBack { native: Some(question.native.clone()), key, elsewhere: None };
+                    self.emit(&question.native, event, out);
                 }
             }
         }

@@ -176,13 +176,13 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
             continue;
         };
         let part = match (block.sort.as_str(), block.text, block.data, block.uri, block.resource) {
-            ("text", Some(words), ..) => text(&words),
+            ("text", Some(content), ..) => text(&content),
             ("image" | "audio", _, Some(bytes), ..) => {
                 let url = data(&block.mime_type, &bytes);
                 file(block.mime_type, block.name, url)
             }
             ("resource_link", _, _, Some(uri), _) => file(block.mime_type, block.name, uri),
-            ("resource", .., Some(Resource { text: Some(words), .. })) => text(&words),
+            ("resource", .., Some(Resource { text: Some(content), .. })) => text(&content),
             ("resource", .., Some(Resource { blob: Some(bytes), mime_type, uri, .. })) => {
                 let url = data(&mime_type, &bytes);
                 file(mime_type, uri, url)

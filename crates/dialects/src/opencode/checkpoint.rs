@@ -39,7 +39,7 @@ impl OpenCode {
         for native in out.sessions_since(from, more) {
             // Queued events are not reported yet: they come with a checkpoint of their own.
             let is_current =
-                |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
+                |session: &&Session| session.live() && session.queue.is_empty() && session.held_prompt.is_empty();
             if let Some(session) = self.sessions.get(&native).filter(is_current) {
                 let state = checkpoint(session);
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
@@ -54,7 +54,7 @@ impl OpenCode {
         let Some(session) = self.sessions.get_mut(native) else { return false };
         session.queue.clear();
         session.queued = 0;
-        self.asks.retain(|_, asked| asked.native != *native);
+        self.asks.retain(|_, question| question.native != *native);
         session.telling = kept.telling;
         session.telling.connection_lost();
         (session.partial, session.reverted) = (kept.partial, kept.reverted);

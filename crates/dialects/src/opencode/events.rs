@@ -80,8 +80,8 @@ struct Part {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     gap: bool,
     /// `true` if the part is complete.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    over: bool,
+    #[serde(rename = "over", skip_serializing_if = "std::ops::Not::not")]
+    complete: bool,
     /// `true` for reasoning.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
@@ -137,7 +137,7 @@ pub(super) struct PartIn<'a> {
 
 impl PartIn<'_> {
     /// Returns the text of a user's part.
-    pub(super) fn words(&self) -> Option<&str> {
+    pub(super) fn user_text(&self) -> Option<&str> {
         let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
         self.text.as_deref().filter(|_| theirs)
     }
@@ -300,7 +300,7 @@ impl Telling {
 
     /// Records a lost connection: the next deltas of unfinished parts may not follow.
     pub(super) fn connection_lost(&mut self) {
-        for part in self.parts.values_mut().filter(|part| !part.over) {
+        for part in self.parts.values_mut().filter(|part| !part.complete) {
             (part.held, part.gap) = (true, false);
         }
     }
@@ -376,13 +376,13 @@ impl Telling {
 
     /// Skips a part that an earlier connection reported.
     pub(super) fn skip(&mut self, part: &PartIn<'_>) {
-        let over = Self::complete(part);
+        let complete = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
-        let mut known = Part { message: part.message.clone(), over, ..Part::default() };
+        let mut known = Part { message: part.message.clone(), complete, ..Part::default() };
         (known.reported_len, known.sum) = (text.len(), checksum(0, text));
         // The rest comes as deltas, after an unknown part.
-        known.held = !over;
-        if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
+        known.held = !complete;
+        if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), complete) {
             known.state = Some((state.status.unwrap_or_default(), None));
         }
         self.remember(part.id.clone(), known);
@@ -432,7 +432,7 @@ impl Telling {
         if !matches!(part.sort.as_str(), "text" | "file") {
             return None;
         }
-        self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+        self.remember(part.id.clone(), Part { message: part.message.clone(), complete: true, ..Part::default() });
         let message = self.messages.entry(part.message.clone()).or_default();
         let text = part.text.as_deref().filter(|_| part.sort == "text");
         if *message.ours.get_or_insert_with(|| ours(text)) {
@@ -458,7 +458,7 @@ impl Telling {
             // The beginning was sent before the gateway was connected.
             false => self.remember(id.to_owned(), Part { message: message.to_owned(), held: true, ..Part::default() }),
         };
-        if part.over {
+        if part.complete {
             return;
         }
         if part.held {
@@ -522,19 +522,19 @@ impl Telling {
     fn first(&mut self, part: &PartIn<'_>) -> bool {
         let first = !self.parts.contains_key(&part.id);
         if first {
-            self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+            self.remember(part.id.clone(), Part { message: part.message.clone(), complete: true, ..Part::default() });
         }
         first
     }
 
     fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, drafts: &mut Vec<EventDraft>) {
-        let over = Self::complete(part);
+        let complete = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let known = match self.parts.contains_key(&part.id) {
             true => self.parts.entry(part.id.clone()).or_default(),
             false => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
         };
-        if known.over {
+        if known.complete {
             return;
         }
         known.thought = kind == Kind::AgentThoughtChunk;
@@ -549,18 +549,18 @@ impl Telling {
                 (known.reported_len, known.sum) = (text.len(), checksum(known.sum, rest));
                 drafts.push(chunk(kind, Some(&part.message), rest, Some(native)));
             }
-        } else if over && !cut {
+        } else if complete && !cut {
             (known.reported_len, known.sum) = (text.len(), checksum(0, text));
             drafts
                 .push(gap("OpenCode changed an earlier message: the message follows completely, as it is now", native));
             drafts.push(chunk(kind, Some(&part.message), text, Some(native)));
         }
-        known.over = over;
+        known.complete = complete;
     }
 
     /// Marks a part whose beginning may have been missed: its deltas are not reported.
     pub(super) fn hold(&mut self, id: &str) {
-        if let Some(part) = self.parts.get_mut(id).filter(|part| !part.over) {
+        if let Some(part) = self.parts.get_mut(id).filter(|part| !part.complete) {
             part.held = true;
         }
     }
@@ -578,11 +578,11 @@ impl Telling {
             Some("error") => "failed",
             _ => "pending",
         };
-        let over = matches!(status, "completed" | "failed");
+        let complete = matches!(status, "completed" | "failed");
         let metadata = state.metadata.and_then(object::<Metadata<'_>>);
         // The output so far.
         let output = match &metadata {
-            Some(Metadata { output: Some(output), .. }) if !over && !output.is_empty() => Some(output.to_string()),
+            Some(Metadata { output: Some(output), .. }) if !complete && !output.is_empty() => Some(output.to_string()),
             _ => None,
         };
         let now = Some((status.to_owned(), output.as_deref().map(hash)));
@@ -591,10 +591,10 @@ impl Telling {
             false => self.parts.entry(part.id.clone()).or_default(),
             true => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
         };
-        if known.over || known.state == now {
+        if known.complete || known.state == now {
             return;
         }
-        (known.state, known.over) = (now, over);
+        (known.state, known.complete) = (now, complete);
         let name = part.tool.as_deref().unwrap_or("tool");
         let mut content = Vec::new();
         if let Some(diff) = metadata.as_ref().and_then(|metadata| object::<FileDiff>(metadata.filediff?)) {
@@ -607,7 +607,9 @@ impl Telling {
             content.push(text_block(diff));
         }
         let input = state.input.filter(|input| input.get() != "{}");
-        if let (true, Some((path, text))) = (over && content.is_empty(), input.and_then(|input| written(name, input))) {
+        if let (true, Some((path, text))) =
+            (complete && content.is_empty(), input.and_then(|input| written(name, input)))
+        {
             content.push(serde_json::json!({ "type": "diff", "path": path, "oldText": null, "newText": text }));
         }
         if let Some(text) = state.output.as_ref().or(state.error.as_ref()).or(output.as_ref()) {
@@ -620,12 +622,12 @@ impl Telling {
             content: Some(content).filter(|content| !content.is_empty()),
             locations: input.and_then(path_in).map(|path| vec![serde_json::json!({ "path": path })]),
             raw_input: input.map(owned),
-            raw_output: over.then(|| owned(raw)),
+            raw_output: complete.then(|| owned(raw)),
             ..ToolUpdate::new(id)
         };
         let own = own_call(name, state.input.filter(|_| status == "in_progress"));
-        let tool = Some(ToolCallRef { own, ..ToolCallRef::new(id, over) });
-        drafts.push(EventDraft { tool, ..update.draft(first, over, Some(native)) });
+        let tool = Some(ToolCallRef { own, ..ToolCallRef::new(id, complete) });
+        drafts.push(EventDraft { tool, ..update.draft(first, complete, Some(native)) });
     }
 }
 
@@ -737,7 +739,7 @@ pub(super) fn stop_reason(finish: Option<&str>) -> &str {
 }
 
 /// Returns the name and message of an OpenCode error.
-pub(super) fn words(error: &RawValue) -> (String, String) {
+pub(super) fn error_text(error: &RawValue) -> (String, String) {
     #[derive(Deserialize)]
     struct Error<'a> {
         name: Option<String>,
@@ -750,7 +752,7 @@ pub(super) fn words(error: &RawValue) -> (String, String) {
     let Some(error) = object::<Error<'_>>(error) else { return (String::new(), error.get().to_owned()) };
     let name = error.name.or(error.tag).unwrap_or_default();
     let inner = error.data.and_then(|data| member(data, "message"));
-    let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
-    let words = fault::with_details(&words, error.data);
-    (name, words)
+    let message = inner.or(error.message).filter(|message| !message.is_empty()).unwrap_or_else(|| name.clone());
+    let message = fault::with_details(&message, error.data);
+    (name, message)
 }

@@ -256,7 +256,7 @@ struct Session {
     began: bool,
     prompt: Option<Prompt>,
     /// The prompt of another client, until it is known whether work follows.
-    words: Vec<EventDraft>,
+    held_prompt: Vec<EventDraft>,
     /// `true` if the gateway cancelled the run.
     cancelled: bool,
     /// `true` if a question of the run was withdrawn, which OpenCode treats as a rejection that ends its turn.
@@ -537,7 +537,7 @@ impl Dialect for OpenCode {
             Stage::Seen | Stage::Found => false,
         });
         let sessions = &self.sessions;
-        self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+        self.asks.retain(|_, question| sessions.contains_key(&question.native));
     }
 
     fn events_path(&self) -> &'static str {
@@ -604,8 +604,8 @@ impl Dialect for OpenCode {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        let open = |asked: &PendingRequest| asked.shown && asked.answer.is_none();
-        self.asks.iter().filter(|(_, asked)| open(asked)).map(|(key, _)| key.clone()).collect()
+        let open = |question: &PendingRequest| question.shown && question.answer.is_none();
+        self.asks.iter().filter(|(_, question)| open(question)).map(|(key, _)| key.clone()).collect()
     }
 
     fn held(&self) -> usize {
@@ -682,9 +682,9 @@ fn refused(reply: &HttpReply) -> String {
         return "this version of OpenCode has no such route".into();
     }
     let json = std::str::from_utf8(&reply.body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-    let words = json.map(|json| events::words(json).1).filter(|words| !words.is_empty());
+    let message = json.map(|json| events::error_text(json).1).filter(|message| !message.is_empty());
     let body = || fault::join_details(&format!("HTTP {}", reply.status), &String::from_utf8_lossy(&reply.body));
-    words.unwrap_or_else(body)
+    message.unwrap_or_else(body)
 }
 
 /// Returns the share of the queue's limit that an event takes.
@@ -735,7 +735,7 @@ impl OpenCode {
             Pending::Status { only, .. } | Pending::Permissions { only, .. } | Pending::Questions { only, .. } => {
                 only.clone()
             }
-            Pending::Answer { key, .. } => self.asks.get(key).map(|asked| asked.native.clone()),
+            Pending::Answer { key, .. } => self.asks.get(key).map(|question| question.native.clone()),
             Pending::Health | Pending::Providers | Pending::List(_) | Pending::Create { .. } | Pending::Call { .. } => {
                 None
             }
@@ -772,13 +772,13 @@ impl OpenCode {
             if session.stage != Stage::Open {
                 session.telling = Telling::default();
             }
-            self.asks.retain(|_, asked| asked.native != *native || asked.answer.is_some());
+            self.asks.retain(|_, question| question.native != *native || question.answer.is_some());
         }
     }
 
     /// Removes a session that is followed elsewhere.
     fn forget(&mut self, native: &NativeId) {
         self.sessions.remove(native);
-        self.asks.retain(|_, asked| asked.native != *native);
+        self.asks.retain(|_, question| question.native != *native);
     }
 }

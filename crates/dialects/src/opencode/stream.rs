@@ -82,16 +82,16 @@ impl OpenCode {
             }
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
         }
-        self.flush_words(native, out);
+        self.flush_prompt(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
             // The prompt was cancelled before it had begun, which OpenCode ignored.
             self.abort(native, out);
         }
     }
 
-    pub(super) fn flush_words(&mut self, native: &NativeId, out: &mut Outbox) {
+    pub(super) fn flush_prompt(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        for draft in std::mem::take(&mut session.words) {
+        for draft in std::mem::take(&mut session.held_prompt) {
             self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
@@ -143,14 +143,14 @@ impl OpenCode {
             return self.end(native, None, out);
         }
         if !session.busy {
-            self.flush_words(native, out);
+            self.flush_prompt(native, out);
         }
     }
 
     /// Ends the run.
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
         let open: Vec<RequestKey> =
-            self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
+            self.asks.iter().filter(|(_, question)| question.native == *native).map(|(key, _)| key.clone()).collect();
         // OpenCode continues to list them.
         self.take_back(open, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -291,7 +291,7 @@ impl OpenCode {
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
             let sessions = &self.sessions;
-            self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+            self.asks.retain(|_, question| sessions.contains_key(&question.native));
         }
         let mut session = Session::new(Stage::Seen, folder);
         (session.busy, session.worked, session.created) = (works, works, created);
@@ -323,9 +323,9 @@ impl OpenCode {
             "idle" => self.idle(native, frame, out),
             "retry" => {
                 self.busy(native, out);
-                let words = status.message.unwrap_or_else(|| "the model did not answer".into());
-                let words = format!("OpenCode is retrying: {words}");
-                let body = ErrorBody::new("retry", &words).with("attempt", status.attempt).with("next", status.next);
+                let message = status.message.unwrap_or_else(|| "the model did not answer".into());
+                let message = format!("OpenCode is retrying: {message}");
+                let body = ErrorBody::new("retry", &message).with("attempt", status.attempt).with("next", status.next);
                 let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
                 self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
@@ -334,17 +334,17 @@ impl OpenCode {
     }
 
     pub(super) fn error(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
-        let (name, words) = read.error.map(events::words).unwrap_or_default();
+        let (name, message) = read.error.map(events::error_text).unwrap_or_default();
         let Some(session) = self.sessions.get_mut(native) else { return };
         if name == "MessageAbortedError" {
             session.aborted = true;
             return;
         }
-        let words = if words.is_empty() { "OpenCode reports an error".to_owned() } else { words };
+        let message = if message.is_empty() { "OpenCode reports an error".to_owned() } else { message };
         if session.prompt.is_some() || session.began || session.busy {
-            session.error = Some(words);
+            session.error = Some(message);
         } else {
-            let draft = EventDraft::error("session_error", &words, Some(frame));
+            let draft = EventDraft::error("session_error", &message, Some(frame));
             self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
@@ -438,7 +438,7 @@ impl OpenCode {
             if session.live() && !session.began && session.prompt.is_none() {
                 // Work may follow; the message is reported once that is known.
                 if draft.is_some() {
-                    session.words.extend(draft);
+                    session.held_prompt.extend(draft);
                     out.wake_after = Some(SOON);
                 }
                 return;
@@ -473,8 +473,8 @@ impl OpenCode {
         if drafts.is_empty() {
             return;
         }
-        if self.sessions.get(native).is_some_and(|session| !session.words.is_empty()) {
-            self.flush_words(native, out);
+        if self.sessions.get(native).is_some_and(|session| !session.held_prompt.is_empty()) {
+            self.flush_prompt(native, out);
         }
         for draft in drafts {
             self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
@@ -508,10 +508,10 @@ impl Session {
 
     /// Records why a message failed; `works` is `true` if it is of the current run.
     pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
-        let Some((name, words)) = info.error.map(events::words) else { return };
+        let Some((name, message)) = info.error.map(events::error_text) else { return };
         match name.as_str() {
             "MessageAbortedError" => self.aborted |= works,
-            _ if self.prompt.is_some() || self.began => self.error = Some(words),
+            _ if self.prompt.is_some() || self.began => self.error = Some(message),
             _ => {}
         }
     }

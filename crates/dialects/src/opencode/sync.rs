@@ -58,8 +58,8 @@ impl OpenCode {
         if self.resync_state.is_some() {
             return;
         }
-        for asked in self.asks.values_mut() {
-            asked.fresh = false;
+        for question in self.asks.values_mut() {
+            question.fresh = false;
         }
         self.resync_state = Some(Resync { waiting: 3, ..Resync::default() });
         self.get(Pending::Health, "/global/health".into(), out);
@@ -292,10 +292,10 @@ impl OpenCode {
         let unlisted: Vec<RequestKey> = self
             .asks
             .iter()
-            .filter(|(key, asked)| {
-                let folder = self.sessions.get(&asked.native).and_then(|session| session.folder.clone());
+            .filter(|(key, question)| {
+                let folder = self.sessions.get(&question.native).and_then(|session| session.folder.clone());
                 let read = resync_state.folders.contains(&folder) || folder.is_none();
-                read && !asked.fresh && !resync_state.listed.contains(*key)
+                read && !question.fresh && !resync_state.listed.contains(*key)
             })
             .map(|(key, _)| key.clone())
             .collect();
@@ -331,7 +331,7 @@ impl OpenCode {
                 Stage::Seen if session.worked || session.created || named.contains(&native) => self.found(&native, out),
                 Stage::Seen => {
                     self.sessions.remove(&native);
-                    self.asks.retain(|_, asked| asked.native != native);
+                    self.asks.retain(|_, question| question.native != native);
                 }
                 Stage::Open => {
                     session.reading = true;
@@ -348,20 +348,20 @@ impl OpenCode {
 
     /// Closes a question that OpenCode no longer lists: it was answered while the gateway was not connected, or its work has ended.
     pub(super) fn close_unlisted(&mut self, key: RequestKey, out: &mut Outbox) {
-        if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
+        if self.asks.get(&key).is_some_and(|question| question.lost.is_some()) {
             // The stream may still report who was first.
             return;
         }
-        let Some(asked) = self.asks.remove(&key) else { return };
+        let Some(question) = self.asks.remove(&key) else { return };
         self.closed.insert(key.clone());
-        if asked.answer.is_some() {
+        if question.answer.is_some() {
             // Presumably the answer arrived before the connection was lost.
             return;
         }
-        let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
+        let busy = self.sessions.get(&question.native).is_some_and(|session| session.busy);
         let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
-        let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
-        self.emit(&asked.native, event, out);
+        let event = RuntimeEvent::TakenBack { native: Some(question.native.clone()), key, elsewhere };
+        self.emit(&question.native, event, out);
     }
 
     /// Reports a session to the gateway.
@@ -415,7 +415,7 @@ impl OpenCode {
             // The session that had it open was deleted: it is read again, for another one.
             Some(Stage::Open) => {
                 self.sessions.remove(&native);
-                self.asks.retain(|_, asked| asked.native != native);
+                self.asks.retain(|_, question| question.native != native);
             }
             Some(Stage::Seen | Stage::Found) | None => {}
         }
@@ -448,7 +448,7 @@ impl OpenCode {
             reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok())
         else {
             self.sessions.remove(native);
-            self.asks.retain(|_, asked| asked.native != *native);
+            self.asks.retain(|_, question| question.native != *native);
             let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
@@ -585,7 +585,7 @@ impl OpenCode {
         for (at, (info, parts)) in read.iter().enumerate() {
             let seen = at < skip || session.telling.knows(&info.id);
             let old = known || at < skip || session.telling.told_before(&info.id);
-            let over = old || session.telling.is_complete(&info.id);
+            let complete = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
             let mut mine = Vec::new();
             for raw in parts {
@@ -626,7 +626,7 @@ impl OpenCode {
                 .take_spent()
                 .filter(|_| !matches!(session.stage, Stage::Opening { goes_on: false, .. }));
             past.extend(mine.into_iter().map(event).chain(spent_report.map(spent)));
-            let works = !over && (session.prompt.is_some() || session.began);
+            let works = !complete && (session.prompt.is_some() || session.began);
             if works {
                 session.failed(info, works);
             }
@@ -660,7 +660,7 @@ impl OpenCode {
             let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
             self.ask(read, out);
             for key in again {
-                if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) && !self.on_its_way(&key) {
+                if self.asks.get(&key).is_some_and(|question| question.answer.is_some()) && !self.on_its_way(&key) {
                     self.send_answer(&key, 0, out);
                 }
             }
@@ -677,7 +677,7 @@ impl OpenCode {
         }
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let busy = session.busy;
-        for (key, decided) in session.carried.over() {
+        for (key, decided) in session.carried.drain() {
             if decided {
                 // Presumably the answer of the earlier gateway process arrived.
                 self.closed.insert(key);
@@ -729,7 +729,7 @@ impl Session {
         let may_be = |info: &Info<'_>| info.role == "user" && !self.telling.told_before(&info.id);
         let ours = |raw: &&RawValue| {
             let part = object::<PartIn<'_>>(raw);
-            part.is_some_and(|part| prompt.text.is_none() || part.words().map(events::hash) == prompt.text)
+            part.is_some_and(|part| prompt.text.is_none() || part.user_text().map(events::hash) == prompt.text)
         };
         let mut there = read.iter().skip(skip).filter(|(info, _)| may_be(info));
         (!there.any(|(_, parts)| parts.iter().any(ours))).then_some(prompt.ticket)

@@ -42,7 +42,7 @@ impl TextLines {
 #[derive(Default)]
 pub(super) struct LiveText {
     /// Messages with shown lines that have not come as a whole.
-    shown: VecDeque<ShownLines>,
+    messages: VecDeque<ShownLines>,
     /// The starts of messages that came as a whole without any line before.
     whole: VecDeque<String>,
     /// The ids of messages that are shown completely.
@@ -94,18 +94,18 @@ fn start_of(text: &str) -> &str {
 impl LiveText {
     /// Returns the shown parts of messages that have not come as a whole.
     pub(super) fn saved(&self) -> Vec<ShownLines> {
-        self.shown.iter().cloned().collect()
+        self.messages.iter().cloned().collect()
     }
 
     /// Continues from the lines that an earlier gateway process had shown.
     pub(super) fn restored(saved: Vec<ShownLines>) -> Self {
-        Self { shown: saved.into(), ..Self::default() }
+        Self { messages: saved.into(), ..Self::default() }
     }
 
     /// Ends the turn: further lines of its messages are not shown, and do not count as the beginning of another turn.
     pub(super) fn turn_ended(&mut self) {
-        for shown in std::mem::take(&mut self.shown) {
-            push(&mut self.complete, shown.id);
+        for message in std::mem::take(&mut self.messages) {
+            push(&mut self.complete, message.id);
         }
     }
 
@@ -115,33 +115,33 @@ impl LiveText {
         if self.complete.contains(&id) {
             return Vec::new();
         }
-        let known = self.shown.iter().position(|shown| shown.id == id);
-        if index == 0 && known.is_none_or(|at| self.shown[at].next == 0) {
+        let known = self.messages.iter().position(|message| message.id == id);
+        if index == 0 && known.is_none_or(|at| self.messages[at].next == 0) {
             let begins = |whole: &String| whole.starts_with(start_of(&delta));
             if let Some(at) = self.whole.iter().position(begins) {
                 self.whole.remove(at);
-                self.shown.retain(|shown| shown.id != id);
+                self.messages.retain(|message| message.id != id);
                 push(&mut self.complete, id);
                 return Vec::new();
             }
         }
         if known.is_none() {
-            let shown = ShownLines { id: id.clone(), next: 0, bytes: 0, hash: FNV, held: BTreeMap::new() };
-            push(&mut self.shown, shown);
+            let message = ShownLines { id: id.clone(), next: 0, bytes: 0, hash: FNV, held: BTreeMap::new() };
+            push(&mut self.messages, message);
         }
-        let Some(shown) = self.shown.iter_mut().find(|shown| shown.id == id) else { return Vec::new() };
-        let held: usize = shown.held.values().map(String::len).sum();
-        let fits = index == shown.next || (shown.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
-        if index < shown.next || !fits {
+        let Some(message) = self.messages.iter_mut().find(|message| message.id == id) else { return Vec::new() };
+        let held: usize = message.held.values().map(String::len).sum();
+        let fits = index == message.next || (message.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
+        if index < message.next || !fits {
             return Vec::new();
         }
-        shown.held.insert(index, delta);
+        message.held.insert(index, delta);
         let mut drafts = Vec::new();
-        while let Some(delta) = shown.held.remove(&shown.next) {
-            shown.next += 1;
-            shown.add(&delta);
+        while let Some(delta) = message.held.remove(&message.next) {
+            message.next += 1;
+            message.add(&delta);
             if !delta.is_empty() {
-                drafts.push(drafts::chunk(Kind::AgentMessageChunk, &delta, Some(&shown.id), None));
+                drafts.push(drafts::chunk(Kind::AgentMessageChunk, &delta, Some(&message.id), None));
             }
         }
         drafts
@@ -149,11 +149,11 @@ impl LiveText {
 
     /// Adds a whole message, and returns the event for the part that is not shown yet.
     pub(super) fn whole(&mut self, text: String, line: &Bytes) -> Option<EventDraft> {
-        let found = self.shown.iter().enumerate().find_map(|(at, shown)| {
-            (shown.next > 0).then(|| shown.rest(&text)).flatten().map(|rest| (at, rest.to_owned()))
+        let found = self.messages.iter().enumerate().find_map(|(at, message)| {
+            (message.next > 0).then(|| message.rest(&text)).flatten().map(|rest| (at, rest.to_owned()))
         });
         if let Some((at, rest)) = found {
-            let id = self.shown.remove(at).map(|shown| shown.id).unwrap_or_default();
+            let id = self.messages.remove(at).map(|message| message.id).unwrap_or_default();
             let draft =
                 (!rest.is_empty()).then(|| drafts::chunk(Kind::AgentMessageChunk, &rest, Some(&id), Some(line)));
             push(&mut self.complete, id);

@@ -61,7 +61,7 @@ impl ClaudeTerminal {
         if !std::mem::replace(&mut question.visible, true)
             && let Some(request) = question.request(key)
         {
-            out.asked(request);
+            out.ask(request);
         }
         self.send_answer(key, out);
     }

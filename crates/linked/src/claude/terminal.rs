@@ -114,8 +114,8 @@ struct Checkpoint {
     run: bool,
     #[serde(rename = "early", skip_serializing_if = "std::ops::Not::not")]
     prompt_not_in_transcript: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    shown: Vec<ShownLines>,
+    #[serde(rename = "shown", skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<ShownLines>,
     /// The tool call of each open question.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestKey, Option<String>>,
@@ -176,7 +176,7 @@ impl TerminalAgent for ClaudeTerminal {
             titled: self.session.titled,
             run: self.session.turn.is_some(),
             prompt_not_in_transcript: self.prompt_not_in_transcript,
-            shown: self.live.saved(),
+            messages: self.live.saved(),
             asks: questions.map(|(key, question)| (key.clone(), question.call.clone())).collect(),
             counted: self.counted.clone(),
         };
@@ -333,7 +333,7 @@ impl ClaudeTerminal {
         }
         self.transcript.restore(checkpoint.offset, checkpoint.skipping);
         self.session.titled = checkpoint.titled;
-        self.live = LiveText::restored(checkpoint.shown);
+        self.live = LiveText::restored(checkpoint.messages);
         self.counted = checkpoint.counted;
         self.session.turn = checkpoint.run.then_some(Turn::Terminal);
         self.prompt_not_in_transcript = checkpoint.prompt_not_in_transcript;

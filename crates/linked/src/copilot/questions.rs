@@ -32,7 +32,7 @@ impl CopilotTerminal {
         let open = self.questions.entry(key.clone()).or_default();
         open.live |= live;
         if !std::mem::replace(&mut open.visible, true) {
-            out.asked(question.request(&key));
+            out.ask(question.request(&key));
         }
         open.question = Some(question);
         match open.decision.take() {
@@ -55,7 +55,7 @@ impl CopilotTerminal {
             }
             // The terminal's own dialog decides.
             Ok(None) => _ = self.questions.remove(key),
-            Err(why) => out.asked(question.once_more(key, &why, decision)),
+            Err(why) => out.ask(question.once_more(key, &why, decision)),
         }
     }
 
@@ -123,7 +123,7 @@ impl CopilotTerminal {
         out.error("answer_failed", &format!("Copilot did not accept the answer: {}", problem(reply)));
         open.answer = None;
         if let Some(question) = &open.question {
-            out.asked(question.request(key));
+            out.ask(question.request(key));
         }
     }
 }

@@ -106,8 +106,8 @@ struct Checkpoint {
     aborted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    shown: Vec<ShownText>,
+    #[serde(rename = "shown", skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<ShownText>,
 }
 
 impl Checkpoint {
@@ -183,7 +183,7 @@ impl TerminalAgent for CopilotTerminal {
                 (self.reported, self.title) = (checkpoint.reported, checkpoint.title);
                 (self.aborted, self.session.failure) = (checkpoint.aborted, checkpoint.failed);
                 self.past = self.reported.is_none();
-                self.text = StreamedText::restored(checkpoint.shown);
+                self.text = StreamedText::restored(checkpoint.messages);
                 self.session.turn = checkpoint.run.then_some(Turn::Terminal);
             }
             None => {
@@ -209,7 +209,7 @@ impl TerminalAgent for CopilotTerminal {
             run: self.session.turn.is_some(),
             aborted: self.aborted,
             failed: self.session.failure.clone(),
-            shown: self.text.saved(),
+            messages: self.text.saved(),
         };
         self.session.save(&checkpoint, out);
     }

@@ -19,7 +19,7 @@ const THOUGHT: &str = "";
 /// The messages in progress.
 #[derive(Default)]
 pub(super) struct StreamedText {
-    shown: VecDeque<ShownText>,
+    messages: VecDeque<ShownText>,
     complete: VecDeque<String>,
 }
 
@@ -60,23 +60,23 @@ impl ShownText {
 impl StreamedText {
     /// Returns the shown parts of messages that are not complete.
     pub(super) fn saved(&self) -> Vec<ShownText> {
-        self.shown.iter().filter(|shown| shown.bytes > 0).cloned().collect()
+        self.messages.iter().filter(|message| message.bytes > 0).cloned().collect()
     }
 
     /// Continues from the text that an earlier gateway process had shown.
     pub(super) fn restored(saved: Vec<ShownText>) -> Self {
-        Self { shown: saved.into(), complete: VecDeque::new() }
+        Self { messages: saved.into(), complete: VecDeque::new() }
     }
 
     /// Records that pieces may be missed from now on.
     pub(super) fn interrupted(&mut self) {
-        self.shown.iter_mut().for_each(|shown| shown.gap = true);
+        self.messages.iter_mut().for_each(|message| message.gap = true);
     }
 
     /// Ends the turn: messages that have not come as a whole never will.
     pub(super) fn turn_ended(&mut self) {
-        for shown in std::mem::take(&mut self.shown) {
-            self.completed(shown.id);
+        for message in std::mem::take(&mut self.messages) {
+            self.completed(message.id);
         }
     }
 
@@ -91,7 +91,7 @@ impl StreamedText {
     }
 
     fn entry(&mut self, id: &str) -> Option<&mut ShownText> {
-        self.shown.iter_mut().find(|shown| shown.id == id)
+        self.messages.iter_mut().find(|message| message.id == id)
     }
 
     /// Begins a message.
@@ -99,16 +99,16 @@ impl StreamedText {
         if self.entry(id).is_some() || self.complete.iter().any(|complete| complete == id) {
             return;
         }
-        if self.shown.len() >= MESSAGES_MAX {
-            self.shown.pop_front();
+        if self.messages.len() >= MESSAGES_MAX {
+            self.messages.pop_front();
         }
-        self.shown.push_back(ShownText::new(id));
+        self.messages.push_back(ShownText::new(id));
     }
 
     /// Adds a piece of a message; returns whether to show it.
     pub(super) fn piece(&mut self, id: &str, text: &str) -> bool {
-        let Some(shown) = self.entry(id).filter(|shown| !shown.gap && !text.is_empty()) else { return false };
-        shown.add(text);
+        let Some(message) = self.entry(id).filter(|message| !message.gap && !text.is_empty()) else { return false };
+        message.add(text);
         true
     }
 
@@ -121,10 +121,10 @@ impl StreamedText {
     /// Adds the text of a message so far, and returns the part to show.
     pub(super) fn up_to_now<'a>(&mut self, id: &str, text: &'a str) -> Option<&'a str> {
         self.start(id);
-        let shown = self.entry(id)?;
-        let rest = shown.rest(text)?;
-        shown.gap = false;
-        shown.add(rest);
+        let message = self.entry(id)?;
+        let rest = message.rest(text)?;
+        message.gap = false;
+        message.add(rest);
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
@@ -133,14 +133,14 @@ impl StreamedText {
         if self.complete.iter().any(|complete| complete == id) {
             return None;
         }
-        let at = self.shown.iter().position(|shown| shown.id == id);
-        let shown = at.and_then(|at| self.shown.remove(at));
+        let at = self.messages.iter().position(|message| message.id == id);
+        let message = at.and_then(|at| self.messages.remove(at));
         self.completed(id.to_owned());
-        let rest = match shown {
+        let rest = match message {
             // White space at the end was cut off.
-            Some(shown) if text.len() <= shown.bytes => None,
+            Some(message) if text.len() <= message.bytes => None,
             // A text that differs from its pieces is shown again as a whole, so that nothing is lost.
-            Some(shown) => Some(shown.rest(text).unwrap_or(text)),
+            Some(message) => Some(message.rest(text).unwrap_or(text)),
             None => Some(text),
         };
         rest.filter(|rest| !rest.is_empty())
@@ -148,10 +148,10 @@ impl StreamedText {
 
     /// Adds the whole thoughts before a message, and returns the part to show.
     pub(super) fn whole_thought<'a>(&mut self, text: &'a str) -> Option<&'a str> {
-        let at = self.shown.iter().position(|shown| shown.id == THOUGHT);
-        let rest = match at.and_then(|at| self.shown.remove(at)) {
+        let at = self.messages.iter().position(|message| message.id == THOUGHT);
+        let rest = match at.and_then(|at| self.messages.remove(at)) {
             // Several thoughts are joined in another way: they are shown already.
-            Some(shown) => shown.rest(text).unwrap_or_default(),
+            Some(message) => message.rest(text).unwrap_or_default(),
             None => text,
         };
         Some(rest).filter(|rest| !rest.is_empty())
@@ -159,7 +159,7 @@ impl StreamedText {
 
     /// Ends the thoughts: no more come before this message.
     pub(super) fn end_thought(&mut self) {
-        self.shown.retain(|shown| shown.id != THOUGHT);
+        self.messages.retain(|message| message.id != THOUGHT);
     }
 }
 

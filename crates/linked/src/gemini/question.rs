@@ -205,7 +205,7 @@ impl Question {
             }
             "edit" => {
                 let name = squeezed(self.details.file_name.as_deref().ok_or(UNKNOWN)?);
-                let words = shown_change(self.details.file_diff.as_deref().ok_or(UNKNOWN)?);
+                let words = format_change(self.details.file_diff.as_deref().ok_or(UNKNOWN)?);
                 let header = DialogSection { holds: Some(name), ..begins("?") };
                 (header, words, is(squeezed(&format!("Apply this change?{CHANGE_CHOICES}"))))
             }
@@ -300,7 +300,7 @@ impl Question {
 
 /// Returns a change as the dialog shows it, without white space: each line of a diff as its number, its sign and its
 /// text; of a new file all lines as number and text.
-fn shown_change(diff: &str) -> String {
+fn format_change(diff: &str) -> String {
     let numbers = |header: &str| -> Option<(u64, u64)> {
         let mut words = header.strip_prefix("@@ -")?.split_whitespace();
         let first = |word: &str| word.split(',').next().and_then(|number| number.parse().ok());
@@ -309,7 +309,7 @@ fn shown_change(diff: &str) -> String {
     let lines = || diff.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let body = || lines().skip_while(|line| !line.starts_with("@@ "));
     let is_new = body().all(|line| !line.starts_with(['-', ' ']));
-    let (mut old, mut new, mut shown) = (0, 0, String::new());
+    let (mut old, mut new, mut change) = (0, 0, String::new());
     for line in body() {
         if let Some((before, after)) = numbers(line) {
             // Of a new file the lines are counted from 1, whatever the diff says.
@@ -326,10 +326,10 @@ fn shown_change(diff: &str) -> String {
             }
             _ => continue,
         };
-        shown.push_str(&format!("{number}{sign}{}", squeezed(text)));
+        change.push_str(&format!("{number}{sign}{}", squeezed(text)));
         *number += 1;
     }
-    shown
+    change
 }
 
 #[cfg(test)]
@@ -378,8 +378,8 @@ mod tests {
             ("@@ -1,1 +1,1 @@\n-one two\n+one TWO\n\\ No newline at end of file\n", "1-onetwo1+oneTWO"),
             ("@@ -9,3 +9,4 @@\n a\n-b\n+B\n+C\n d\n@@ -40,1 +41,1 @@\n-x\n+y\n", "9a10-b10+B11+C12d40-x41+y"),
         ];
-        for (diff, shown) in cases {
-            assert_eq!(shown_change(&format!("{head}{diff}")), shown, "{diff}");
+        for (diff, text) in cases {
+            assert_eq!(format_change(&format!("{head}{diff}")), text, "{diff}");
         }
     }
 

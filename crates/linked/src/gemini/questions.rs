@@ -29,7 +29,7 @@ impl GeminiTerminal {
 
     fn show(&self, key: &RequestKey, out: &mut Output<'_>) {
         if let Some(request) = self.request(key) {
-            out.asked(request);
+            out.ask(request);
         }
     }
 

@@ -69,7 +69,7 @@ pub(crate) struct GeminiTerminal {
     /// `true` if the user stopped the turn.
     cancelled: bool,
     /// The ids of the shown messages.
-    shown: VecDeque<String>,
+    shown_messages: VecDeque<String>,
     /// The running tool calls, oldest first.
     pub(super) calls: VecDeque<OpenCall>,
     /// The number of the last tool call that a hook reported.
@@ -156,8 +156,8 @@ struct Checkpoint {
     answered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     announced: Option<u64>,
-    #[serde(skip_serializing_if = "VecDeque::is_empty")]
-    shown: VecDeque<String>,
+    #[serde(rename = "shown", skip_serializing_if = "VecDeque::is_empty")]
+    shown_messages: VecDeque<String>,
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     calls: VecDeque<OpenCall>,
     last_call: u64,
@@ -278,7 +278,7 @@ impl TerminalAgent for GeminiTerminal {
             run: self.session.turn.is_some(),
             answered: self.answered,
             announced: self.announced,
-            shown: self.shown.clone(),
+            shown_messages: self.shown_messages.clone(),
             calls: self.calls.clone(),
             last_call: self.last_call,
             ended_calls: self.ended_calls.clone(),
@@ -371,7 +371,7 @@ impl GeminiTerminal {
         self.transcript.restore(checkpoint.offset, checkpoint.skipping);
         self.session.titled = checkpoint.titled;
         self.session.turn = checkpoint.run.then_some(Turn::Terminal);
-        (self.announced, self.shown) = (checkpoint.announced, checkpoint.shown);
+        (self.announced, self.shown_messages) = (checkpoint.announced, checkpoint.shown_messages);
         (self.calls, self.ended_calls) = (checkpoint.calls, checkpoint.ended_calls);
         (self.last_call, self.answered, self.unsure) = (checkpoint.last_call, checkpoint.answered, checkpoint.run);
         self.counted = checkpoint.counted;
@@ -491,17 +491,17 @@ impl GeminiTerminal {
 
     fn message_line(&mut self, message: AgentMessage<'_>, line: &Bytes, out: &mut Output<'_>) {
         let AgentMessage { id, text, thoughts, calls, .. } = message;
-        if self.session.turn.is_none() && !self.shown.contains(&id) {
+        if self.session.turn.is_none() && !self.shown_messages.contains(&id) {
             self.begin(Turn::Terminal, BY_AGENT, out);
         }
-        if !self.shown.contains(&id) {
+        if !self.shown_messages.contains(&id) {
             let mut show = |kind, text: &str| out.event(drafts::chunk(kind, text, Some(&id), Some(line)));
             thoughts.iter().for_each(|thought| show(Kind::AgentThoughtChunk, thought));
             self.answered = !text.is_empty();
             if self.answered {
                 show(Kind::AgentMessageChunk, &text);
             }
-            push(&mut self.shown, id, MESSAGES_MAX);
+            push(&mut self.shown_messages, id, MESSAGES_MAX);
         }
         calls.into_iter().for_each(|call| self.finished_call(call, line, out));
     }

@@ -716,7 +716,7 @@ impl QwenTerminal {
         self.begin_by_agent(out);
         let request = question::request(key.clone(), tool, line.clone());
         let options = !request.options.is_empty();
-        out.asked(request);
+        out.ask(request);
         self.questions.insert(key, OpenQuestion { call: tool.id.clone(), options, ..OpenQuestion::default() });
     }
 

@@ -113,7 +113,7 @@ impl<R> SessionOutput<'_, R> {
         }
     }
 
-    pub(crate) fn asked(&mut self, ask: AgentRequest) {
+    pub(crate) fn ask(&mut self, ask: AgentRequest) {
         self.out.events.push(RuntimeEvent::Asked { native: self.native.clone(), ask: Box::new(ask) });
     }
 

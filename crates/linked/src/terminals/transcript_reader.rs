@@ -29,7 +29,7 @@ enum Past {
     Read,
     /// The length of the transcript is requested. Its end is read if it is shown.
     Measuring {
-        shown: bool,
+        visible: bool,
     },
     Reading,
 }
@@ -56,7 +56,7 @@ impl TranscriptReader {
 
     /// Begins with a session that no gateway has reported. Its past is shown or left out.
     pub(crate) fn begin(&mut self, show_past: bool) {
-        (self.tail, self.past) = (FileTail::default(), Past::Measuring { shown: show_past });
+        (self.tail, self.past) = (FileTail::default(), Past::Measuring { visible: show_past });
     }
 
     /// Continues at the position of an earlier gateway process.
@@ -89,7 +89,7 @@ impl TranscriptReader {
         self.reading = false;
         let read_again = std::mem::take(&mut self.read_again);
         let mut part = match (reply, self.past) {
-            (Ok(HttpReply { status: 416, body }), Past::Measuring { shown }) => self.measured(length(&body), shown),
+            (Ok(HttpReply { status: 416, body }), Past::Measuring { visible }) => self.measured(length(&body), visible),
             (Ok(HttpReply { status: 200, body }), _) => {
                 let part = self.tail.take(&body, LINE_MAX);
                 let gap = || format!("a line of the transcript is longer than {LINE_MAX} bytes and is left out");
@@ -112,11 +112,11 @@ impl TranscriptReader {
         part
     }
 
-    fn measured(&mut self, length: u64, shown: bool) -> TranscriptPart {
+    fn measured(&mut self, length: u64, visible: bool) -> TranscriptPart {
         self.past = Past::Reading;
-        self.tail.offset = if shown { length.saturating_sub(HISTORY_MAX) } else { length };
-        self.tail.skipping = shown && self.tail.offset > 0;
-        let gap = match shown {
+        self.tail.offset = if visible { length.saturating_sub(HISTORY_MAX) } else { length };
+        self.tail.skipping = visible && self.tail.offset > 0;
+        let gap = match visible {
             true if self.tail.offset > 0 => Some("older messages of this session are not shown"),
             false if length > 0 => Some("messages from the time when no gateway was running may be missing"),
             _ => None,

@@ -189,12 +189,12 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
 fn answer_of(content: serde_json::Map<String, Value>) -> Value {
     let (own, mut answer): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
         content.into_iter().partition(|(name, _)| name.ends_with(OWN_WORDS));
-    for (name, words) in own {
+    for (name, value) in own {
         let field = name.trim_end_matches(OWN_WORDS);
         match answer.get_mut(field) {
-            Some(Value::Array(chosen)) => chosen.push(words),
+            Some(Value::Array(chosen)) => chosen.push(value),
             _ => {
-                answer.insert(field.to_owned(), words);
+                answer.insert(field.to_owned(), value);
             }
         }
     }
@@ -258,8 +258,8 @@ impl OpenCode2 {
         if self.closed.contains(&key) {
             return;
         }
-        if let Some(asked) = self.asks.get_mut(&key) {
-            asked.fresh = true;
+        if let Some(question) = self.asks.get_mut(&key) {
+            question.fresh = true;
             return;
         }
         let session = native.and_then(|native| self.sessions.get_mut(native));
@@ -269,8 +269,9 @@ impl OpenCode2 {
         // In the order in which they were asked.
         let shown = known || (!self.held.waits(native) && self.has_room(native));
         let native = native.cloned();
-        let asked = Asked { native: native.clone(), what, shown, answer: None, fresh: true, replied: None, lost: None };
-        self.asks.insert(key.clone(), asked);
+        let question =
+            Asked { native: native.clone(), what, shown, answer: None, fresh: true, replied: None, lost: None };
+        self.asks.insert(key.clone(), question);
         if !shown {
             return self.held.push(native, ask);
         }
@@ -285,17 +286,17 @@ impl OpenCode2 {
     }
 
     fn has_room(&self, native: Option<&NativeId>) -> bool {
-        let open = || self.asks.values().filter(|asked| asked.shown && asked.answer.is_none());
-        held::has_room(open().filter(|asked| asked.native.as_ref() == native).count(), open().count())
+        let open = || self.asks.values().filter(|question| question.shown && question.answer.is_none());
+        held::has_room(open().filter(|question| question.native.as_ref() == native).count(), open().count())
     }
 
     /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
-        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
+        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|question| !question.shown && question.answer.is_none()));
         while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
-            if let Some(asked) = self.asks.get_mut(&ask.key) {
-                asked.shown = true;
+            if let Some(question) = self.asks.get_mut(&ask.key) {
+                question.shown = true;
                 out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
             }
         }
@@ -304,14 +305,14 @@ impl OpenCode2 {
 
     /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: Decision, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key) else {
+        let Some(question) = self.asks.get_mut(key) else {
             return self.sessions.values_mut().for_each(|session| session.carried.decide(key, &decision));
         };
-        if asked.answer.is_some() {
+        if question.answer.is_some() {
             return;
         }
         let withdrawn = matches!(decision, Decision::Withdrawn);
-        let answer = match (&asked.what, decision) {
+        let answer = match (&question.what, decision) {
             (What::Permission, decision) => Answer::Permission(PermissionReply::new(&decision)),
             (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
                 match elicitation::filled(fields, &decision) {
@@ -323,24 +324,24 @@ impl OpenCode2 {
             (What::Form { .. }, Decision::Option { id, .. }) if id == "accept" => Answer::Filled(serde_json::json!({})),
             (What::Form { .. }, _) => Answer::Dismissed,
         };
-        let session = asked.native.as_ref().and_then(|native| self.sessions.get_mut(native));
+        let session = question.native.as_ref().and_then(|native| self.sessions.get_mut(native));
         if let Answer::Permission(reply) = &answer
             && let (Some(spread), Some(session)) = (reply.spread(), session)
         {
             session.spread = Some(spread);
             session.progress.withdrawn |= withdrawn;
         }
-        asked.answer = Some(answer);
+        question.answer = Some(answer);
         self.send_answer(key, false, out);
     }
 
     /// Opens a form again with the reason why the answer does not fit.
     fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key) else { return };
-        let What::Form { wanted, params, .. } = &asked.what else { return };
-        asked.answer = None;
+        let Some(question) = self.asks.get_mut(key) else { return };
+        let What::Form { wanted, params, .. } = &question.what else { return };
+        question.answer = None;
         let ask = elicitation::once_more(key, wanted, params, why, decision);
-        out.events.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
+        out.events.push(RuntimeEvent::Asked { native: question.native.clone(), ask: Box::new(ask) });
     }
 
     /// Sends an answer; if `older`, by the route of the first releases.
@@ -377,12 +378,12 @@ impl OpenCode2 {
         reply: &Result<HttpReply, String>,
         out: &mut Outbox,
     ) {
-        let Some(asked) = self.asks.get_mut(key) else { return };
+        let Some(question) = self.asks.get_mut(key) else { return };
         // The answer may have arrived or not: the next re-read shows it.
         let Ok(reply) = reply else { return };
         let page = reply.body.trim_ascii_start().first() == Some(&b'<');
         let text = String::from_utf8_lossy(&reply.body);
-        let dismissed = matches!(asked.answer, Some(Answer::Dismissed));
+        let dismissed = matches!(question.answer, Some(Answer::Dismissed));
         match reply.status {
             200 | 204 if !page => {
                 self.asks.remove(key);
@@ -390,19 +391,19 @@ impl OpenCode2 {
             }
             404 | 409 | 410 if text.contains("Error") => {
                 // Another client was first.
-                if asked.replied.is_some() {
+                if question.replied.is_some() {
                     return self.answer_lost(key, ANOTHER, out);
                 }
-                asked.lost = Some(WAITS);
+                question.lost = Some(WAITS);
                 out.wake_after = Some(SOON);
             }
             200 | 404 | 405 if dismissed && !older => self.send_answer(key, true, out),
-            400 | 422 if matches!(asked.what, What::Form { .. }) && !dismissed => {
+            400 | 422 if matches!(question.what, What::Form { .. }) && !dismissed => {
                 let why = format!("OpenCode does not accept that: {}", refused(reply));
                 self.ask_again(key, &why, &Decision::Value(None), out);
             }
             _ => {
-                let native = asked.native.clone();
+                let native = question.native.clone();
                 self.asks.remove(key);
                 self.closed.insert(key.clone());
                 let what = format!("OpenCode did not accept the answer: {}", refused(reply));
@@ -421,28 +422,28 @@ impl OpenCode2 {
 
     /// Handles an answer that the stream reports.
     pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key) else { return self.closed.insert(key.clone()) };
-        asked.replied = Some(option);
-        if asked.answer.is_none() {
-            let session = asked.native.as_ref().and_then(|native| self.sessions.get(native));
+        let Some(question) = self.asks.get_mut(key) else { return self.closed.insert(key.clone()) };
+        question.replied = Some(option);
+        if question.answer.is_none() {
+            let session = question.native.as_ref().and_then(|native| self.sessions.get(native));
             let ours = session.and_then(|session| session.spread);
-            let by = match (&asked.replied, ours) {
+            let by = match (&question.replied, ours) {
                 (Some(Some(reply)), Some(ours)) if reply == ours => SPREAD,
                 _ => ANOTHER,
             };
             self.answer_lost(key, by, out);
-        } else if asked.lost.is_some() {
+        } else if question.lost.is_some() {
             self.answer_lost(key, ANOTHER, out);
         }
     }
 
     /// Handles an answer of another client that was first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
-        let Some(asked) = self.asks.remove(key) else { return };
+        let Some(question) = self.asks.remove(key) else { return };
         self.closed.insert(key.clone());
-        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
-        let (native, key) = (asked.native, key.clone());
-        out.events.push(match asked.answer {
+        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: question.replied.flatten() };
+        let (native, key) = (question.native, key.clone());
+        out.events.push(match question.answer {
             Some(_) => RuntimeEvent::AnswerLost { native, key, elsewhere },
             None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         });
@@ -450,18 +451,18 @@ impl OpenCode2 {
 
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
-        for key in count_waits(self.asks.iter_mut().map(|(key, asked)| (key, &mut asked.lost)), out) {
+        for key in count_waits(self.asks.iter_mut().map(|(key, question)| (key, &mut question.lost)), out) {
             self.answer_lost(&key, NOBODY, out);
         }
     }
 
     /// Closes the questions of a run that has ended.
     pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
-        let of = |asked: &Asked| asked.native.as_ref() == Some(native) && asked.lost.is_none();
+        let of = |question: &Asked| question.native.as_ref() == Some(native) && question.lost.is_none();
         let keys: Vec<RequestKey> =
-            self.asks.iter().filter(|(_, asked)| of(asked)).map(|(key, _)| key.clone()).collect();
+            self.asks.iter().filter(|(_, question)| of(question)).map(|(key, _)| key.clone()).collect();
         for key in keys {
-            let open = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_none());
+            let open = self.asks.remove(&key).is_some_and(|question| question.answer.is_none());
             self.closed.insert(key.clone());
             if open {
                 out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
@@ -480,7 +481,7 @@ impl OpenCode2 {
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let Some(session) = self.sessions.get_mut(native) else { return };
         let busy = session.busy;
-        for (key, decided) in session.carried.over() {
+        for (key, decided) in session.carried.drain() {
             if decided {
                 // Presumably the answer of the earlier gateway process arrived.
                 self.closed.insert(key);
@@ -519,22 +520,23 @@ impl OpenCode2 {
         let sent = |key: &RequestKey| {
             self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
         };
-        let of = |asked: &Asked| {
-            asked.native.as_ref() == Some(native)
-                && matches!(asked.what, What::Form { .. }) == forms
-                && asked.lost.is_none()
+        let of = |question: &Asked| {
+            question.native.as_ref() == Some(native)
+                && matches!(question.what, What::Form { .. }) == forms
+                && question.lost.is_none()
         };
         let (still, gone): (Vec<_>, Vec<_>) =
-            self.asks.iter().filter(|(_, asked)| of(asked)).partition(|(_, asked)| asked.fresh);
+            self.asks.iter().filter(|(_, question)| of(question)).partition(|(_, question)| question.fresh);
         let keys = |asks: Vec<(&RequestKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
-        let again: Vec<_> = still.into_iter().filter(|(key, asked)| asked.answer.is_some() && !sent(key)).collect();
+        let again: Vec<_> =
+            still.into_iter().filter(|(key, question)| question.answer.is_some() && !sent(key)).collect();
         let (again, gone) = (keys(again), keys(gone));
         // An answer that may be lost is sent again.
         for key in again {
             self.send_answer(&key, false, out);
         }
         for key in gone {
-            if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) {
+            if self.asks.get(&key).is_some_and(|question| question.answer.is_some()) {
                 // Presumably the answer arrived before the connection was lost.
                 self.asks.remove(&key);
                 self.closed.insert(key);

@@ -41,8 +41,8 @@ impl OpenCode2 {
             return;
         }
         (session.reading, session.overflowed) = (true, false);
-        for asked in self.asks.values_mut().filter(|asked| asked.native.as_ref() == Some(native)) {
-            asked.fresh = false;
+        for question in self.asks.values_mut().filter(|question| question.native.as_ref() == Some(native)) {
+            question.fresh = false;
         }
         self.read_log(native, false, out);
     }

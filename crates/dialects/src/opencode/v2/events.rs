@@ -121,8 +121,8 @@ struct ErrorIn {
 }
 
 impl ErrorIn {
-    fn words(self) -> Option<String> {
-        self.message.filter(|words| !words.is_empty()).or(self.sort)
+    fn into_message(self) -> Option<String> {
+        self.message.filter(|message| !message.is_empty()).or(self.sort)
     }
 }
 
@@ -137,7 +137,7 @@ struct Item<'a> {
 }
 
 #[derive(Deserialize)]
-struct Words {
+struct InboxContent {
     text: Option<String>,
     #[serde(default)]
     files: Vec<FileIn>,
@@ -190,7 +190,7 @@ fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Val
     let progress = items.into_iter().filter_map(|raw| {
         let item: ToolContent = object(raw)?;
         match item.sort.as_str() {
-            "text" => item.text.filter(|words| !words.is_empty()),
+            "text" => item.text.filter(|message| !message.is_empty()),
             _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
         }
     });
@@ -273,10 +273,10 @@ fn forked(parent: &str, frame: &Bytes) -> EventDraft {
 }
 
 /// Makes an event for a model that did not answer, so that OpenCode retries.
-fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
-    let words = words.unwrap_or_else(|| "the model did not answer".into());
-    let words = format!("OpenCode is retrying: {words}");
-    let body = ErrorBody::new("retry", &words).with("attempt", attempt).with("next", at);
+fn retry(message: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
+    let message = message.unwrap_or_else(|| "the model did not answer".into());
+    let message = format!("OpenCode is retrying: {message}");
+    let body = ErrorBody::new("retry", &message).with("attempt", attempt).with("next", at);
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) }
 }
 
@@ -393,7 +393,7 @@ impl OpenCode2 {
                     }
                 }
             }
-            "step.failed" => progress.error = data.error.and_then(ErrorIn::words),
+            "step.failed" => progress.error = data.error.and_then(ErrorIn::into_message),
             sort if sort.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
                 let draft = progress.tool(sort, call, data.content, data.metadata, data.error, frame);
@@ -412,7 +412,7 @@ impl OpenCode2 {
             "execution.started" => self.begins(native, live, out),
             "execution.succeeded" => self.stops(native, frame, End::Completed, out),
             "execution.failed" => {
-                self.stops(native, frame, End::Failed(data.error.and_then(ErrorIn::words)), out);
+                self.stops(native, frame, End::Failed(data.error.and_then(ErrorIn::into_message)), out);
             }
             "execution.interrupted" => match data.reason.as_deref() {
                 // The session continues by itself, soon or when OpenCode is restarted.
@@ -423,8 +423,8 @@ impl OpenCode2 {
                 _ => self.stops(native, frame, End::Cancelled, out),
             },
             "retry.scheduled" => {
-                let words = data.error.and_then(ErrorIn::words);
-                out.events.push(to_event(retry(words, data.attempt, data.at, frame)));
+                let message = data.error.and_then(ErrorIn::into_message);
+                out.events.push(to_event(retry(message, data.attempt, data.at, frame)));
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
@@ -597,8 +597,8 @@ impl Progress {
         if item.sort.as_deref().is_some_and(|sort| sort != "user") {
             return;
         }
-        let Some(words) = object::<Words>(item.payload.or(item.data).unwrap_or(raw)) else { return };
-        let text = words.text.unwrap_or_default();
+        let Some(content) = object::<InboxContent>(item.payload.or(item.data).unwrap_or(raw)) else { return };
+        let text = content.text.unwrap_or_default();
         if let Some(prompt) = &mut self.prompt
             && (prompt.id == id || (prompt.id.is_empty() && prompt.text == checksum(0, &text)))
         {
@@ -608,7 +608,7 @@ impl Progress {
         if self.inbox.len() >= INBOX_MAX {
             self.inbox.pop_first();
         }
-        let files = words.files.into_iter().filter_map(|file| {
+        let files = content.files.into_iter().filter_map(|file| {
             // A data URL would be shown as unreadable text.
             file.name.or(file.uri.filter(|uri| !uri.starts_with("data:"))).or_else(|| Some("file".to_owned()))
         });
@@ -634,16 +634,16 @@ impl Progress {
             // The input while it is written is not reported: it follows in full.
             _ => return None,
         };
-        let over = matches!(status, "completed" | "failed");
+        let ended = matches!(status, "completed" | "failed");
         let known = self.tools.get_mut(&call.id);
         let first = known.is_none();
         let name = known.as_ref().map(|tool| tool.name.clone()).or(call.name).unwrap_or_else(|| "tool".into());
-        let content = content(output, error.and_then(ErrorIn::words));
+        let content = content(output, error.and_then(ErrorIn::into_message));
         if sort == "tool.progress" && content.is_empty() {
             return None;
         }
         match known {
-            _ if over => {
+            _ if ended => {
                 self.tools.remove(&call.id);
             }
             Some(tool) => {
@@ -685,11 +685,11 @@ impl Progress {
         if let Some(input) = call.input.and_then(value) {
             body["rawInput"] = input;
         }
-        if let Some(output) = metadata.filter(|_| over).and_then(value) {
+        if let Some(output) = metadata.filter(|_| ended).and_then(value) {
             body["rawOutput"] = output;
         }
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef::new(call.id, over));
+        let tool = Some(ToolCallRef::new(call.id, ended));
         Some(EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &body) })
     }
 }

@@ -353,7 +353,7 @@ impl Dialect for OpenCode2 {
             Stage::Seen | Stage::Found => false,
         });
         let sessions = &self.sessions;
-        self.asks.retain(|_, asked| asked.native.as_ref().is_none_or(|native| sessions.contains_key(native)));
+        self.asks.retain(|_, question| question.native.as_ref().is_none_or(|native| sessions.contains_key(native)));
     }
 
     fn events_path(&self) -> &'static str {
@@ -426,8 +426,8 @@ impl Dialect for OpenCode2 {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        let open = |asked: &Asked| asked.shown && asked.answer.is_none();
-        self.asks.iter().filter(|(_, asked)| open(asked)).map(|(key, _)| key.clone()).collect()
+        let open = |question: &Asked| question.shown && question.answer.is_none();
+        self.asks.iter().filter(|(_, question)| open(question)).map(|(key, _)| key.clone()).collect()
     }
 
     fn held(&self) -> usize {
@@ -473,7 +473,7 @@ impl OpenCode2 {
             | Pending::Interrupt(native)
             | Pending::Withdraw { native, .. }
             | Pending::Model { native, .. } => Some(native.clone()),
-            Pending::Answer { key, .. } => self.asks.get(key).and_then(|asked| asked.native.clone()),
+            Pending::Answer { key, .. } => self.asks.get(key).and_then(|question| question.native.clone()),
             Pending::Predecessor
             | Pending::Health
             | Pending::Active
@@ -606,7 +606,7 @@ impl OpenCode2 {
             let error = RuntimeError::new(INTERNAL, "this session is being opened already");
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         }
-        self.asks.retain(|_, asked| asked.native.as_ref() != Some(&native));
+        self.asks.retain(|_, question| question.native.as_ref() != Some(&native));
         let mut session = Session::new(Stage::Seen, Some(cwd).filter(|cwd| !cwd.is_empty()));
         let goes_on = carried.is_some_and(|carried| session.restored(&carried));
         session.stage = Stage::Opening { ticket, known, goes_on };
@@ -726,7 +726,7 @@ fn input(content: &[Box<RawValue>]) -> (String, Vec<serde_json::Value>) {
     let (mut text, mut files) = (Vec::new(), Vec::new());
     for part in parts {
         match (part["text"].as_str(), part["url"].as_str()) {
-            (Some(words), _) => text.push(words.to_owned()),
+            (Some(part_text), _) => text.push(part_text.to_owned()),
             (None, Some(url)) => {
                 let mut file = serde_json::json!({ "uri": url });
                 for (from, to) in [("filename", "name"), ("mime", "mime")] {
