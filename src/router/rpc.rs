@@ -10,9 +10,7 @@ mod ui;
 pub(super) use greeting::{hello, snapshots};
 pub(super) use methods::methods;
 use params::UiInitialize;
-pub(super) use params::{
-    AnswerParams, Said, SurfaceAsk, SurfaceChanges, SurfaceClose, SurfacePress, SurfaceShow, SurfaceWait,
-};
+pub(super) use params::{AnswerParams, Said};
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;

@@ -3,9 +3,6 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
@@ -14,11 +11,12 @@ use super::routes::{DELETE, DRAWS, GET, JSON, NOTHING, PATCH, POST, SURFACE_BODY
 use super::stop::stopping;
 use super::{Core, Problem};
 use plexus_auth::{Permit, Ui, Watch};
-use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, PinnedSurfaces, SurfaceAction, Surfaces};
-use plexus_protocol::schema::JsonObject;
+use plexus_protocol::api::surfaces::{
+    Acted, AskView, Drawn, NewAsk, NewSurface, PinnedSurfaces, SurfaceAction, SurfaceUpdate, Surfaces,
+};
 use plexus_protocol::{BadDigest, RequestId, SessionId};
 use plexus_sessions::{AskCall, Presser, SessionError, SurfaceCall};
-use plexus_surfaces::{DataChange, Html, Show, Update};
+use plexus_surfaces::{Html, Show, Update};
 
 /// Maximum wait for an answer, in seconds: below the shortest time after which an agent abandons a tool call.
 const ASK_WAIT_MAX: u64 = 45;
@@ -56,99 +54,46 @@ pub(super) async fn pinned(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &PinnedSurfaces { surfaces: surfaces.into() })
 }
 
-/// A surface to create: of `components`, or of one page, `html` with `text`.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewSurface {
-    /// The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. A surface of that name is replaced.
-    surface: String,
-    /// The title.
-    title: Option<String>,
-    /// The catalogue of its components; Plexus's own if absent.
-    catalog: Option<String>,
-    /// The components, as in A2UI 0.9; one has the id `root`.
-    #[schema(value_type = Option<Vec<JsonObject>>)]
-    components: Option<Vec<Map<String, Value>>>,
-    /// The data model.
-    #[schema(value_type = Option<JsonObject>)]
-    data: Option<Map<String, Value>>,
-    /// A page of its own, in place of components.
-    html: Option<String>,
-    /// The text that is displayed where no page can be drawn.
-    text: Option<String>,
-    /// The actions that the page may send.
-    actions: Option<Vec<String>>,
-    /// The page's height in pixels.
-    height: Option<u32>,
-    /// `true` if the surface is pinned; unchanged if absent.
-    pin: Option<bool>,
-}
-
-impl NewSurface {
-    /// Converts the value to the call.
-    ///
-    /// # Errors
-    /// A text with the fix: members of components and of a page are mixed, or one is missing.
-    pub fn into_call(self) -> Result<SurfaceCall, &'static str> {
-        let Self { surface, title, catalog, components, data, html, text, actions, height, pin } = self;
-        match (components, html) {
-            (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
-                Ok(SurfaceCall::Show(Show { surface, title, catalog, components, data, pin }))
-            }
-            (None, Some(html)) if catalog.is_none() && data.is_none() => {
-                let text = text.ok_or("a page needs `text`: the text that is displayed where no page can be")?;
-                Ok(SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin }))
-            }
-            _ => Err("give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)"),
+/// Converts a new surface to the call.
+///
+/// # Errors
+/// A text with the fix: members of components and of a page are mixed, or one is missing.
+pub fn surface_call(new: NewSurface) -> Result<SurfaceCall, &'static str> {
+    let NewSurface { surface, title, catalog, components, data, html, text, actions, height, pin } = new;
+    match (components, html) {
+        (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
+            Ok(SurfaceCall::Show(Show { surface, title, catalog, components, data, pin }))
         }
+        (None, Some(html)) if catalog.is_none() && data.is_none() => {
+            let text = text.ok_or("a page needs `text`: the text that is displayed where no page can be")?;
+            Ok(SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin }))
+        }
+        _ => Err("give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)"),
     }
 }
 
 pub(super) async fn show(state: Core, call: Call) -> RouteResult {
-    let drawing = call.json::<NewSurface>()?.into_call().map_err(Problem::invalid)?;
+    let drawing = surface_call(call.json()?).map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
-/// The changes of a surface.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SurfaceUpdate {
-    /// Components that are new or replace those of the same id.
-    #[serde(default)]
-    #[schema(value_type = Vec<JsonObject>)]
-    components: Vec<Map<String, Value>>,
-    /// Changes of the data model, in order: `path` with `value`, with `append`, or with neither to remove it.
-    #[serde(default)]
-    #[schema(value_type = Vec<JsonObject>)]
-    data: Vec<DataChange>,
-    /// A new title.
-    title: Option<String>,
-    /// `true` if the surface is pinned; given alone.
-    pinned: Option<bool>,
-    /// The required current revision of the surface.
-    expect_rev: Option<u64>,
-}
-
-impl SurfaceUpdate {
-    /// Converts the value to the call, for a surface.
-    ///
-    /// # Errors
-    /// A text with the fix: `pinned` is given alone.
-    pub fn into_call(self, surface: String) -> Result<SurfaceCall, &'static str> {
-        let Self { components, data, title, pinned, expect_rev } = self;
-        match pinned {
-            None => Ok(SurfaceCall::Update(Update { surface, components, data, expect_rev, title })),
-            Some(pinned) if components.is_empty() && data.is_empty() && title.is_none() && expect_rev.is_none() => {
-                Ok(SurfaceCall::Pin { surface, pinned })
-            }
-            Some(_) => Err("`pinned` is changed by itself: send it without other members"),
+/// Converts the changes of a surface to the call.
+///
+/// # Errors
+/// A text with the fix: `pinned` is given alone.
+pub fn update_call(update: SurfaceUpdate, surface: String) -> Result<SurfaceCall, &'static str> {
+    let SurfaceUpdate { components, data, title, pinned, expect_rev } = update;
+    match pinned {
+        None => Ok(SurfaceCall::Update(Update { surface, components, data, expect_rev, title })),
+        Some(pinned) if components.is_empty() && data.is_empty() && title.is_none() && expect_rev.is_none() => {
+            Ok(SurfaceCall::Pin { surface, pinned })
         }
+        Some(_) => Err("`pinned` is changed by itself: send it without other members"),
     }
 }
 
 pub(super) async fn update(state: Core, call: Call) -> RouteResult {
-    let update = call.json::<SurfaceUpdate>()?;
-    let drawing = update.into_call(name(&call)?).map_err(Problem::invalid)?;
+    let drawing = update_call(call.json()?, name(&call)?).map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
@@ -164,47 +109,25 @@ pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &state.directory.surfaces().act(by, &session.session_id, surface, action).await?)
 }
 
-/// A question by a surface: by an existing one, or by a new one with `components`.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewAsk {
-    /// The surface; `ask` if absent.
-    surface: Option<String>,
-    /// The title of a new surface.
-    title: Option<String>,
-    /// The components of a new surface.
-    #[schema(value_type = Option<Vec<JsonObject>>)]
-    components: Option<Vec<Map<String, Value>>>,
-    /// The data model of a new surface.
-    #[schema(value_type = Option<JsonObject>)]
-    data: Option<Map<String, Value>>,
-    /// The buttons that answer, by their ids.
-    submit: Vec<String>,
-    /// The question, for the headline of the request.
-    question: Option<String>,
-}
-
-impl NewAsk {
-    /// Converts the value to the question.
-    ///
-    /// # Errors
-    /// A text with the fix: members of a new surface without its components.
-    pub fn into_call(self) -> Result<AskCall, &'static str> {
-        let Self { surface, title, components, data, submit, question } = self;
-        let surface = surface.unwrap_or_else(|| "ask".to_owned());
-        let show = match components {
-            Some(components) => Some(Show { surface: surface.clone(), title, components, data, ..Show::default() }),
-            None if title.is_none() && data.is_none() => None,
-            None => return Err("`title` and `data` are those of a new surface: give `components` too"),
-        };
-        Ok(AskCall { surface, show, submit, question })
-    }
+/// Converts a new question to the call.
+///
+/// # Errors
+/// A text with the fix: members of a new surface without its components.
+pub fn ask_call(new: NewAsk) -> Result<AskCall, &'static str> {
+    let NewAsk { surface, title, components, data, submit, question } = new;
+    let surface = surface.unwrap_or_else(|| "ask".to_owned());
+    let show = match components {
+        Some(components) => Some(Show { surface: surface.clone(), title, components, data, ..Show::default() }),
+        None if title.is_none() && data.is_none() => None,
+        None => return Err("`title` and `data` are those of a new surface: give `components` too"),
+    };
+    Ok(AskCall { surface, show, submit, question })
 }
 
 pub(super) async fn ask(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
-    let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
+    let ask = ask_call(call.json()?).map_err(Problem::invalid)?;
     is_of_this_agent(&state, &call, &session.session_id).await?;
     json(StatusCode::OK, &state.directory.surfaces().ask(&permit, &session.session_id, ask, bytes, key).await?)
 }

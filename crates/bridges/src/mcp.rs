@@ -7,7 +7,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plexus_protocol::api::surfaces::{AskView, Drawn};
+use plexus_protocol::api::surfaces::{AskView, Drawn, SurfaceUpdate};
 use plexus_protocol::text::line;
 use plexus_protocol::{CallDigest, RequestState, SessionId};
 use rmcp::model::{
@@ -364,7 +364,10 @@ fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, Strin
     arguments.remove("surface");
     match tool {
         "ui_close" => Ok(("DELETE", path, None)),
-        "ui_pin" => Ok(("PATCH", path, Some(json!({ "pinned": pinned(&arguments) })))),
+        "ui_pin" => {
+            let update = SurfaceUpdate { pinned: Some(pinned(&arguments)), ..SurfaceUpdate::default() };
+            Ok(("PATCH", path, Some(json!(update))))
+        }
         _ if !["components", "data", "title"].iter().any(|name| arguments.contains_key(*name)) => {
             Err("ui_update: give `data`, `components` or `title`".into())
         }

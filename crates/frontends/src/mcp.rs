@@ -16,7 +16,7 @@ use plexus_protocol::schema::JsonObject;
 use plexus_router::guard::{Call, Route};
 use plexus_router::reply::{RouteResult, body, no_such, session_of};
 use plexus_router::routes::{DRAWS, POST, SURFACE_BODY, route};
-use plexus_router::surfaces::{NewAsk, NewSurface, SurfaceUpdate, wait_for_ask};
+use plexus_router::surfaces::{ask_call, surface_call, update_call, wait_for_ask};
 use plexus_router::{Core, Problem};
 use plexus_sessions::SurfaceCall;
 
@@ -94,18 +94,18 @@ impl SessionCalls {
         let mut names = path.trim_start_matches('/').splitn(2, '/');
         match (call.method, names.next(), names.next()) {
             ("POST", Some("surfaces"), None) => {
-                let drawing = read::<NewSurface>(call)?.into_call().map_err(Problem::invalid)?;
+                let drawing = surface_call(read(call)?).map_err(Problem::invalid)?;
                 self.draw(call, drawing).await
             }
             ("PATCH", Some("surfaces"), Some(name)) => {
-                let drawing = read::<SurfaceUpdate>(call)?.into_call(name.to_owned()).map_err(Problem::invalid)?;
+                let drawing = update_call(read(call)?, name.to_owned()).map_err(Problem::invalid)?;
                 self.draw(call, drawing).await
             }
             ("DELETE", Some("surfaces"), Some(name)) => {
                 self.draw(call, SurfaceCall::Close { surface: name.to_owned() }).await
             }
             ("POST", Some("asks"), None) => {
-                let ask = read::<NewAsk>(call)?.into_call().map_err(Problem::invalid)?;
+                let ask = ask_call(read(call)?).map_err(Problem::invalid)?;
                 let (bytes, key) = (bytes(call), call.key.map(str::to_owned));
                 written(&self.state.directory.surfaces().ask(&self.permit, &self.session, ask, bytes, key).await?)
             }

@@ -40,7 +40,7 @@ pub use follow::{Followed, SurfaceFollower};
 pub use form::{FieldKind, Form, FormButton, FormField};
 pub use functions::is_http;
 pub use resolve::{ChildSlot, ComponentResolver, Resolved};
-pub use set::{DataChange, Fold, Html, Show, SurfaceSet, Update};
+pub use set::{Fold, Html, Show, SurfaceSet, Update};
 pub use surface::Surface;
 pub use text::{cell_text, icon_text, number_text, row_order};
 

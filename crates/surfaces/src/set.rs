@@ -6,11 +6,11 @@ use plexus_protocol::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use plexus_protocol::api::surfaces::SurfaceAction;
+use plexus_protocol::api::surfaces::{DataChange, SurfaceAction};
 
 use super::act::Action;
 use super::catalog::{Catalog, PLEXUS_CATALOG};
-use super::change::{Ask, Change, Create, Message, data_op, present};
+use super::change::{Ask, Change, Create, Message, data_op};
 use super::check;
 use super::component::Component;
 use super::error::{self, ActionError, SurfaceError, shown};
@@ -56,19 +56,6 @@ pub struct Update {
     pub expect_rev: Option<u64>,
     /// A new title.
     pub title: Option<String>,
-}
-
-/// A change of a data model: `value` is put at `path`, `append` extends the list there, and with neither the key is removed.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DataChange {
-    /// The place, as a JSON Pointer.
-    pub path: String,
-    /// The new value.
-    #[serde(default, deserialize_with = "present")]
-    pub value: Option<Value>,
-    /// Items to append to the list there.
-    pub append: Option<Vec<Value>>,
 }
 
 /// The arguments of `ui_html`, which makes a surface of one page.

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
 use super::*;
 use crate::schemas::Shape;
-use crate::surfaces::wait_for_ask;
+use crate::surfaces::{ask_call, surface_call, update_call, wait_for_ask};
 use plexus_auth::Ui as DrawScope;
 use plexus_protocol::Receipt;
+use plexus_protocol::api::rpc::{SurfaceAsk, SurfaceChanges, SurfaceClose, SurfacePress, SurfaceShow, SurfaceWait};
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, Surfaces};
@@ -261,12 +262,12 @@ impl Rpc {
 
     fn show_surface(&mut self, params: SurfaceShow, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceShow { session_id, idempotency_key, show } = params;
-        self.draw(session_id, show.into_call().map_err(RpcError::params)?, bytes, idempotency_key)
+        self.draw(session_id, surface_call(show).map_err(RpcError::params)?, bytes, idempotency_key)
     }
 
     fn update_surface(&mut self, params: SurfaceChanges, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceChanges { session_id, idempotency_key, surface, update } = params;
-        self.draw(session_id, update.into_call(surface).map_err(RpcError::params)?, bytes, idempotency_key)
+        self.draw(session_id, update_call(update, surface).map_err(RpcError::params)?, bytes, idempotency_key)
     }
 
     fn close_surface(&mut self, params: SurfaceClose, bytes: usize) -> Result<PendingResult, RpcError> {
@@ -277,7 +278,7 @@ impl Rpc {
     fn ask_by_surface(&mut self, params: SurfaceAsk, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceAsk { session_id, idempotency_key, ask } = params;
         let (id, permit) = self.permitted::<DrawScope>(session_id)?;
-        let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(RpcError::params)?);
+        let (directory, call) = (self.state.directory.clone(), ask_call(ask).map_err(RpcError::params)?);
         Ok(Box::pin(
             async move { result(&directory.surfaces().ask(&permit, &id, call, bytes, idempotency_key).await?) },
         ))

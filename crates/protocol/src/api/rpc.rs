@@ -9,8 +9,9 @@ use utoipa::openapi::{RefOr, Schema};
 use super::KnownItems;
 use super::history::{EventEnvelope, PageEnd, ResumeVerdict};
 use super::stream::You;
+use super::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
 use crate::schema::{ContentBlock, JsonObject, words};
-use crate::{Cursor, RunId, RunStatus, RuntimeId, SessionId, object};
+use crate::{Cursor, RequestId, RunId, RunStatus, RuntimeId, SessionId, object};
 
 /// The result of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -319,6 +320,83 @@ pub struct RestartParams {
     #[doc = concat!("A repeated call with the same key takes effect once.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+}
+
+/// The params of a call that creates a surface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfaceShow {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The idempotency key: the same call under the same key draws once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The surface.
+    pub show: NewSurface,
+}
+
+/// The params of a call that changes a surface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfaceChanges {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The idempotency key: the same call under the same key draws once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The surface.
+    pub surface: String,
+    /// The changes.
+    pub update: SurfaceUpdate,
+}
+
+/// The params of a call that removes a surface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfaceClose {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The surface.
+    pub surface: String,
+}
+
+/// The params of a call that asks a question by a surface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfaceAsk {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The idempotency key: the same call under the same key asks once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The question.
+    pub ask: NewAsk,
+}
+
+/// The params of a call that waits for the answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfaceWait {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The question.
+    pub ask_id: RequestId,
+    /// Seconds to wait, up to 45; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<u64>,
+}
+
+/// The params of a press on a surface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SurfacePress {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The surface.
+    pub surface: String,
+    #[doc = concat!("The press.")]
+    #[serde(flatten)]
+    pub action: SurfaceAction,
 }
 
 fn ends_of_the_log() -> RefOr<Schema> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::KnownItems;
@@ -106,4 +106,108 @@ pub struct AskView {
     /// The author of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+/// A surface to create: of `components`, or of one page, `html` with `text`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSurface {
+    /// The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. A surface of that name is replaced.
+    pub surface: String,
+    /// The title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The catalogue of its components; Plexus's own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
+    /// The components, as in A2UI 0.9; one has the id `root`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<JsonObject>>)]
+    pub components: Option<Vec<Map<String, Value>>>,
+    /// The data model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JsonObject>)]
+    pub data: Option<Map<String, Value>>,
+    /// A page of its own, in place of components.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<String>,
+    /// The text that is displayed where no page can be drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The actions that the page may send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<String>>,
+    /// The page's height in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// `true` if the surface is pinned; unchanged if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<bool>,
+}
+
+/// The changes of a surface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SurfaceUpdate {
+    /// Components that are new or replace those of the same id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<JsonObject>)]
+    pub components: Vec<Map<String, Value>>,
+    /// Changes of the data model, in order: `path` with `value`, with `append`, or with neither to remove it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<JsonObject>)]
+    pub data: Vec<DataChange>,
+    /// A new title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `true` if the surface is pinned; given alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// The required current revision of the surface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_rev: Option<u64>,
+}
+
+/// A question by a surface: by an existing one, or by a new one with `components`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAsk {
+    /// The surface; `ask` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
+    /// The title of a new surface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The components of a new surface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<JsonObject>>)]
+    pub components: Option<Vec<Map<String, Value>>>,
+    /// The data model of a new surface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JsonObject>)]
+    pub data: Option<Map<String, Value>>,
+    /// The buttons that answer, by their ids.
+    pub submit: Vec<String>,
+    /// The question, for the headline of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+/// A change of a data model: `value` is put at `path`, `append` extends the list there, and with neither the key is removed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataChange {
+    /// The place, as a JSON Pointer.
+    pub path: String,
+    /// The new value.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Items to append to the list there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append: Option<Vec<Value>>,
+}
+
+/// Reads a value that is present, even if it is null.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }

@@ -76,7 +76,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn op() -> impl Strategy<Value = crate::DataChange> {
+fn op() -> impl Strategy<Value = plexus_protocol::api::surfaces::DataChange> {
     (path(), 0..4u8, value(), prop::collection::vec(value(), 0..3)).prop_map(|(path, kind, value, items)| match kind {
         0 => data(&path, None, None),
         1 => data(&path, None, Some(items)),

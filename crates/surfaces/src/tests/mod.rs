@@ -10,7 +10,9 @@ mod text_tests;
 use plexus_protocol::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{Change, DataChange, Show, SurfaceError, SurfaceSet, Update};
+use plexus_protocol::api::surfaces::DataChange;
+
+use crate::{Change, Show, SurfaceError, SurfaceSet, Update};
 
 pub(super) fn at(n: i64) -> Timestamp {
     Timestamp::from_millis(1_763_717_400_000 + n)
