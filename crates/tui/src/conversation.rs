@@ -335,26 +335,26 @@ impl Conversation {
         }
     }
 
-    fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
-        let placed = self.assembly.placer.entry(&entry, run, Position(place));
+    fn entry(&mut self, entry: EntryBody, run: &str, position: u64, (at, last): (i64, i64)) {
+        let placed = self.assembly.placer.entry(&entry, run, Position(position));
         self.assembly.above = self.assembly.placer.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
         });
         match entry {
             EntryBody::Message { role, content, .. } => match content {
-                Content::Text(text) => self.add_text(role, placed, &text, place),
+                Content::Text(text) => self.add_text(role, placed, &text, position),
                 Content::Block(block) => {
-                    self.add_text(role, placed, &image::label(&block), place);
+                    self.add_text(role, placed, &image::label(&block), position);
                 }
             },
-            EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),
-            EntryBody::Plan(entries) => self.plan(entries, place),
+            EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), position),
+            EntryBody::Plan(entries) => self.plan(entries, position),
             EntryBody::RunStarted(_) => self.status.running = Some(at),
             EntryBody::RunStatus(body) => {
                 if let Ok(RunBody { cancelling: true, by, .. }) = RunBody::deserialize(body) {
                     let name = name_or_somebody(by.map(|by| by.name).as_deref());
-                    self.note(false, format!("{name} cancels the run"), place);
+                    self.note(false, format!("{name} cancels the run"), position);
                 }
             }
             EntryBody::RunEnded(body) => {
@@ -364,12 +364,12 @@ impl Conversation {
                     .map_or((RunStatus::Unknown, [None, None]), |body| (body.status, [body.stop_reason, body.message]));
                 let reasons = reasons.iter().flatten().map(|text| line(text));
                 let reasons: Vec<String> = reasons.filter(|text| !text.is_empty() && text != "end_turn").collect();
-                self.push(BlockBody::Ended { status, text: reasons.join(", "), took }, place);
+                self.push(BlockBody::Ended { status, text: reasons.join(", "), took }, position);
             }
             EntryBody::RequestOpened(body) => {
                 // A request that only a newer gateway has is not shown here; the inbox counts it.
                 if let Ok(request) = serde_json::from_value(body) {
-                    self.open_request(request, place);
+                    self.open_request(request, position);
                 }
             }
             EntryBody::RequestUpdated(body) => {
@@ -388,24 +388,24 @@ impl Conversation {
                 }
             }
             EntryBody::Latest(kind, body) => self.latest(kind, &body),
-            EntryBody::Surface { id, body } => self.surface(id, body, place),
-            EntryBody::Note(kind, body) => self.log_line(kind, &body, place),
+            EntryBody::Surface { id, body } => self.surface(id, body, position),
+            EntryBody::Note(kind, body) => self.log_line(kind, &body, position),
         }
     }
 
     /// Adds the open requests of a snapshot, at the last event.
     fn open_requests(&mut self, requests: &[Arc<Request>]) {
-        let place = self.cursor.as_ref().map_or(0, |cursor| cursor.position.0);
+        let position = self.cursor.as_ref().map_or(0, |cursor| cursor.position.0);
         for request in requests {
             self.events += 1;
-            self.assembly.applied.0 = place;
+            self.assembly.applied.0 = position;
             self.assembly.above = None;
-            self.open_request(Request::clone(request), place);
+            self.open_request(Request::clone(request), position);
         }
     }
 
     /// Adds an open request.
-    fn open_request(&mut self, request: Request, place: u64) {
+    fn open_request(&mut self, request: Request, position: u64) {
         let Some(ask) = request_view(request) else { return };
         if let Some(call) = &ask.request.tool_call_id {
             self.mark_requested(call);
@@ -413,7 +413,7 @@ impl Conversation {
         let id = ask.id.clone();
         let known = self.asks.insert(id.clone(), (ask, None)).is_some();
         if !known {
-            self.push(BlockBody::Asked(id), place);
+            self.push(BlockBody::Asked(id), position);
         }
         while self.asks.len() > ASKS_MAX {
             self.asks.pop_first();
@@ -439,28 +439,28 @@ impl Conversation {
     }
 
     /// Adds a one-line block.
-    fn log_line(&mut self, kind: NoteKind, body: &Value, place: u64) {
+    fn log_line(&mut self, kind: NoteKind, body: &Value, position: u64) {
         let name = || name_or_somebody(Viewer::deserialize(body).ok().map(|viewer| viewer.name).as_deref());
         match kind {
             NoteKind::Runtime => {
                 if let Ok(body) = RuntimeStatusBody::deserialize(body) {
-                    self.runtime_status(&body, place);
+                    self.runtime_status(&body, position);
                 }
             }
             NoteKind::Error => {
                 let message = ErrorBody::deserialize(body).map(|body| line(&body.message)).unwrap_or_default();
-                self.note(true, message, place);
+                self.note(true, message, position);
             }
-            NoteKind::ClientJoined => self.note(false, format!("{} joined", name()), place),
-            NoteKind::ClientLeft => self.note(false, format!("{} left", name()), place),
+            NoteKind::ClientJoined => self.note(false, format!("{} joined", name()), position),
+            NoteKind::ClientLeft => self.note(false, format!("{} left", name()), position),
             NoteKind::ClientServed | NoteKind::Hook | NoteKind::Raw | NoteKind::Malformed(_) => {
-                self.note(false, sanitize::line(&format!("{} {body}", kind.kind().as_str()), 300), place);
+                self.note(false, sanitize::line(&format!("{} {body}", kind.kind().as_str()), 300), position);
             }
         }
     }
 
     /// Adds a block with the state of the runtime.
-    fn runtime_status(&mut self, body: &RuntimeStatusBody, place: u64) {
+    fn runtime_status(&mut self, body: &RuntimeStatusBody, position: u64) {
         let (status, message) = (line(&body.status), optional_line(body.message.as_deref()));
         let bad = matches!(&*body.status, "exited" | "stuck" | "unasked");
         let exit = body.exit.as_ref().filter(|_| bad);
@@ -469,14 +469,14 @@ impl Conversation {
         let text = parts.collect::<Vec<_>>().join("\n");
         let text = if text.is_empty() { String::new() } else { format!(": {text}") };
         let (text, attached) = (format!("runtime {status}{text}"), body.status == "attached");
-        self.push(BlockBody::Note { bad, text, attached }, place);
+        self.push(BlockBody::Note { bad, text, attached }, position);
     }
 
-    fn push(&mut self, body: BlockBody, place: u64) -> u64 {
+    fn push(&mut self, body: BlockBody, position: u64) -> u64 {
         let id = self.next;
         self.next += 1;
         let above = self.assembly.above.clone();
-        let block = Block { id, position: place, body, above, toggled: false, drawn: RefCell::default() };
+        let block = Block { id, position, body, above, toggled: false, drawn: RefCell::default() };
         self.bounds.bytes += block.bytes();
         self.blocks.push_back(block);
         if !self.scroll_position.follow {
@@ -502,8 +502,8 @@ impl Conversation {
             at = Some(block.position);
             dropped += 1;
         }
-        let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
-        self.history.previous = self.cursor.as_ref().map(|cursor| format!("{}:{place}", cursor.epoch));
+        let Some((first, position)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
+        self.history.previous = self.cursor.as_ref().map(|cursor| format!("{}:{position}", cursor.epoch));
         self.tools.retain(|_, id| *id >= first);
         self.reads.drop_before(first);
         // A scroll position in the dropped blocks moves to the first remaining block.
@@ -512,17 +512,17 @@ impl Conversation {
         }
     }
 
-    fn note(&mut self, bad: bool, text: String, place: u64) {
-        self.push(BlockBody::Note { bad, text, attached: false }, place);
+    fn note(&mut self, bad: bool, text: String, position: u64) {
+        self.push(BlockBody::Note { bad, text, attached: false }, position);
     }
 
-    fn add_text(&mut self, who: Role, placed: Placed, text: &str, place: u64) {
-        let first = placed.first(Position(place));
+    fn add_text(&mut self, who: Role, placed: Placed, text: &str, position: u64) {
+        let first = placed.first(Position(position));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
         if placed == Placed::New || !last || self.assembly.message != Some(first) {
             // After another block, a message continues in a new block.
-            self.push(BlockBody::Text { who, text: String::new(), continued: false }, place);
+            self.push(BlockBody::Text { who, text: String::new(), continued: false }, position);
         }
         self.assembly.message = Some(first);
         if who == Role::User {
@@ -544,7 +544,7 @@ impl Conversation {
                     if add_text.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
                         // Between two paragraphs, outside of code, a block may end without changing the look.
                         if add_text.ends_with("\n\n") && add_text.matches("```").count() % 2 == 0 {
-                            self.push(BlockBody::Text { who, text: String::new(), continued: true }, place);
+                            self.push(BlockBody::Text { who, text: String::new(), continued: true }, position);
                         }
                         return;
                     }
@@ -555,7 +555,7 @@ impl Conversation {
                 }
                 _ => false,
             };
-            self.push(BlockBody::Text { who, text: String::new(), continued }, place);
+            self.push(BlockBody::Text { who, text: String::new(), continued }, position);
         }
     }
 
@@ -572,13 +572,13 @@ impl Conversation {
         }
     }
 
-    fn tool(&mut self, key: String, update: Map<String, Value>, (at, last): (i64, i64), place: u64) {
+    fn tool(&mut self, key: String, update: Map<String, Value>, (at, last): (i64, i64), position: u64) {
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
                 let parts = CallParts::of(&key);
                 let call = ToolCall::default();
-                let id = self.push(BlockBody::Tool { call, from: at, until: 0, requested: false, parts }, place);
+                let id = self.push(BlockBody::Tool { call, from: at, until: 0, requested: false, parts }, position);
                 self.tools.insert(key, id);
                 id
             }
@@ -589,7 +589,7 @@ impl Conversation {
         let before = block.bytes();
         block.above = above;
         if let BlockBody::Tool { call, until, parts, .. } = &mut block.body {
-            parts.add(&update, (place, end.max(place)), paged);
+            parts.add(&update, (position, end.max(position)), paged);
             call.update(update);
             if call.is_finished() && *until == 0 {
                 *until = last;
@@ -601,7 +601,7 @@ impl Conversation {
         self.regroup(id);
     }
 
-    fn plan(&mut self, entries: Vec<PlanEntry>, place: u64) {
+    fn plan(&mut self, entries: Vec<PlanEntry>, position: u64) {
         // The plan of this run is updated in its place.
         let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
         for block in run {
@@ -611,7 +611,7 @@ impl Conversation {
                 return;
             }
         }
-        self.push(BlockBody::Plan(entries), place);
+        self.push(BlockBody::Plan(entries), position);
     }
 
     // === older pages
@@ -621,9 +621,9 @@ impl Conversation {
         if self.history.fetching {
             return None;
         }
-        if let Some(place) = self.history.jump.take() {
+        if let Some(position) = self.history.jump.take() {
             let epoch = &self.cursor.as_ref()?.epoch;
-            return Some(format!("{epoch}:{}", place.saturating_add(1)));
+            return Some(format!("{epoch}:{}", position.saturating_add(1)));
         }
         if self.scroll_position.follow {
             return None;
@@ -792,11 +792,11 @@ impl Conversation {
     }
 
     /// Scrolls to the block at a place of the log; returns `true` if it is loaded.
-    pub(crate) fn seek(&mut self, place: u64) -> bool {
+    pub(crate) fn seek(&mut self, position: u64) -> bool {
         self.history.older = None;
-        let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
+        let Some(at) = self.blocks.iter().rposition(|block| block.position <= position) else {
             // An event older than the first block is fetched, if the gateway has it.
-            self.history.jump = self.history.previous.as_ref().map(|_| place);
+            self.history.jump = self.history.previous.as_ref().map(|_| position);
             return self.history.jump.is_some();
         };
         let id = self.blocks[at].id;

@@ -113,7 +113,7 @@ impl Conversation {
                 call.update(update);
             }
         }
-        for (_, update) in since.into_iter().filter(|(place, _)| *place > last) {
+        for (_, update) in since.into_iter().filter(|(position, _)| *position > last) {
             call.update(update);
         }
         (parts.left_out, *toggled) = (0, true);

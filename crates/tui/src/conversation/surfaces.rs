@@ -6,7 +6,7 @@ use super::*;
 
 impl Conversation {
     /// Applies a change of a surface. A surface that is shown has a block: where it was shown last in its run.
-    pub(super) fn surface(&mut self, name: String, body: Value, place: u64) {
+    pub(super) fn surface(&mut self, name: String, body: Value, position: u64) {
         let change = Change::deserialize(body).ok();
         let is_opened = change.as_ref().is_none_or(|change| change.base.is_none() && !change.closed);
         if self.drawn.follows
@@ -26,7 +26,7 @@ impl Conversation {
             }
         }
         if is_opened {
-            let id = self.push(BlockBody::Surface(name.clone()), place);
+            let id = self.push(BlockBody::Surface(name.clone()), position);
             self.drawn.blocks.insert(name, id);
         }
     }

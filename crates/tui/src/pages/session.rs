@@ -175,12 +175,12 @@ impl SessionPage {
         }
     }
 
-    /// Scrolls to a place of the log, once it is loaded.
-    pub(crate) fn seek(&mut self, place: u64) {
+    /// Scrolls to a position of the log, once it is loaded.
+    pub(crate) fn seek(&mut self, position: u64) {
         if let Some(conversation) = &mut self.conversation
-            && (!conversation.live || !conversation.seek(place))
+            && (!conversation.live || !conversation.seek(position))
         {
-            conversation.seek_target = Some(place);
+            conversation.seek_target = Some(position);
         }
     }
 
@@ -198,8 +198,8 @@ impl SessionPage {
             ClientEvent::Snapshot(snapshots) => conversation.snapshot(snapshots),
             ClientEvent::Live => {
                 conversation.live = true;
-                if let Some(place) = conversation.seek_target.take() {
-                    conversation.seek(place);
+                if let Some(position) = conversation.seek_target.take() {
+                    conversation.seek(position);
                 }
             }
             ClientEvent::Hello(_) | ClientEvent::Lost(_) => conversation.live = false,
