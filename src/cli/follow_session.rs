@@ -294,10 +294,8 @@ impl FollowSession {
             // A prompt that was typed here is already on the screen.
             Some(Kind::UserMessageChunk) if self.interactive && self.own_runs.contains_key(run) => return Ok(()),
             Some(Kind::RunStarted) => self.run_began(run),
-            Some(Kind::RunStatus) => {
-                if envelope.body().is_some_and(|body: RunBody| body.status == RunStatus::Queued) {
-                    self.run_began(run);
-                }
+            Some(Kind::RunStatus) if envelope.body().is_some_and(|body: RunBody| body.status == RunStatus::Queued) => {
+                self.run_began(run);
             }
             Some(Kind::RunEnded) => {
                 self.runs.retain(|other| other != run);

@@ -441,7 +441,7 @@ impl Shell {
                     let (client, tx, subscription) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
                         let page = page_before(&client, &session, &before).await;
-                        let _ = tx.send(Msg::Page(subscription, page)).await;
+                        let _ = tx.send(Msg::Page(subscription, page.map(Box::new))).await;
                     });
                 }
                 Effect::Whole { session, call } => self.read_whole(app.following(), session, call),

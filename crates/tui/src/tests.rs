@@ -1058,13 +1058,13 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
         let events: Vec<_> = (from..to - 1).map(session_event).collect();
         page_of(&events, Some(&format!("e:{}", from + 1)))
     };
-    stage.msg(Msg::Page(subscription, Ok(page(to - 600, to))));
+    stage.msg(Msg::Page(subscription, Ok(Box::new(page(to - 600, to)))));
     let screen = stage.screen();
     assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
     // And from its start the one before it.
     stage.keys(&["g"]);
     assert_eq!(position(&expected(&stage)), to - 599);
-    stage.msg(Msg::Page(subscription, Ok(page(to - 1200, to - 599))));
+    stage.msg(Msg::Page(subscription, Ok(Box::new(page(to - 1200, to - 599)))));
     assert!(stage.screen().contains("older"));
     stage.keys(&["G"]);
     assert!(stage.screen().contains("word-199999"));
@@ -1453,7 +1453,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     // Up: the previous page.
     stage.keys(&["Esc", "g"]);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
-    stage.msg(Msg::Page(subscription, Ok(page_of(&[message_event(1, 79, "the beginning")], None))));
+    stage.msg(Msg::Page(subscription, Ok(Box::new(page_of(&[message_event(1, 79, "the beginning")], None)))));
     assert!(stage.screen().contains("the beginning"), "{}", stage.screen());
     // A place that is not loaded is fetched; where nothing can be read, all events are replayed.
     stage.keys(&["G"]);

@@ -230,7 +230,11 @@ impl Conversation {
                 let (word, style) = match status {
                     RunStatus::Completed => ("done", theme.dim),
                     RunStatus::Cancelled => ("cancelled", theme.warn),
-                    _ => ("failed", theme.bad),
+                    RunStatus::Error
+                    | RunStatus::Queued
+                    | RunStatus::Running
+                    | RunStatus::AwaitingUi
+                    | RunStatus::Unknown => ("failed", theme.bad),
                 };
                 let took = if *took >= 1000 { format!(" · {}", span(*took)) } else { String::new() };
                 let text = if text.is_empty() { String::new() } else { format!(": {text}") };

@@ -266,7 +266,7 @@ pub(crate) enum Msg {
     /// The newest page of the open session and its snapshot; `None` if they could not be read, so that all events are replayed.
     Opened(u64, Option<Box<(Page, Snapshot)>>),
     /// A page of older events.
-    Page(u64, Result<Page, String>),
+    Page(u64, Result<Box<Page>, String>),
     /// All events of the call in this block, and the place of the last one.
     Whole(u64, u64, Result<(Vec<EventEnvelope>, u64), String>),
     Exported(Result<String, String>),

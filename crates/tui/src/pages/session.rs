@@ -223,7 +223,7 @@ impl SessionPage {
     }
 
     /// Applies a page of older events.
-    pub(crate) fn on_page(&mut self, page: Result<history::Page, String>, shared: &mut Shared) {
+    pub(crate) fn on_page(&mut self, page: Result<Box<history::Page>, String>, shared: &mut Shared) {
         let area = self.conversation_area(shared);
         let Some(conversation) = &mut self.conversation else { return };
         match page {
