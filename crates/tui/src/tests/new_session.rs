@@ -412,7 +412,7 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
         let app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
         let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
-        stage.msg(Msg::Event(hello_of(&sessions, &[])));
+        stage.msg(Msg::Event(hello_of(sessions, &[])));
         stage.msg(Msg::Event(ClientEvent::Live));
         stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, runtimes.clone()));
         stage
