@@ -357,12 +357,7 @@ fn unsuitable_files_are_refused_and_untouched() {
             std::fs::create_dir(file.parent().unwrap()).unwrap();
             prepare(&person, &file);
             let linker = person.linker();
-            let why = linker
-                .plan_link(agent(name))
-                .map(|_| ())
-                .unwrap_err()
-                .to_string()
-                .replace("is a symbolic link to", "leads to");
+            let why = linker.plan_link(agent(name)).map(|_| ()).unwrap_err().to_string();
             assert!(why.contains(words), "{name}: {why}");
             assert_eq!(person.records(), Vec::<String>::new(), "{name}: {words}");
             std::fs::set_permissions(file.parent().unwrap(), PermissionsExt::from_mode(0o755)).unwrap();
