@@ -6,8 +6,8 @@ export interface Accepted {
   /** The number of runs before it. */
   ahead: number;
   /**
-   * The end of the run, if the prompt was sent before under the same key and its run is over. The run's last event is
-   * stored by then.
+   * The end of the run, if the prompt was sent before under the same key and its run has ended. The run's last event is stored by
+   * then.
    */
   ended?: Ended;
   /** `true` if the prompt is queued. */
@@ -27,15 +27,15 @@ export interface AcpMessage {
   result?: Json | null;
 }
 
-/** The result of pressing something on a surface. */
+/** The result of a press on a surface. */
 export interface Acted {
   /** Always true; a refusal is an error. */
   accepted: boolean;
   /** The request that was answered. */
   request_id?: RequestId;
-  /** The surface's revision now. */
+  /** The surface's revision after the press. */
   rev: number;
-  /** The run that tells the agent. */
+  /** The run whose prompt reports the press to the agent. */
   run_id?: RunId;
 }
 
@@ -45,25 +45,25 @@ export interface AgentLink {
   agent: string;
   /** The problem, or the alternative to linking. */
   detail?: string;
-  /** The reason why its version is not linked. */
+  /** The reason why the agent's version is not linked. */
   gate?: string;
-  /** The time of the last message from its terminals; absent if there was none since the gateway started. */
+  /** The time of the last message from the agent's terminals; absent if there was none since the gateway started. */
   heard_at?: Timestamp;
   /** The changes that linking makes; absent if the agent cannot be linked, or is linked. */
   link?: LinkOffer;
-  /** Other settings that keep it from being seen. */
+  /** Other settings that prevent the gateway from seeing the agent's sessions. */
   notices: string[];
   /** The path of the program; absent if it is not on PATH. */
   path?: string;
   /** The program. */
   program: string;
-  /** The part of its sessions that is seen. */
+  /** The part of the agent's sessions that the gateway sees. */
   seen: string;
   /** The state of the link. */
   state: LinkStanding;
-  /** The name for people. */
+  /** The displayed name. */
   title: string;
-  /** The changes that unlinking makes; absent if the files have no entries of ours. */
+  /** The changes that unlinking makes; absent if the files have no entries of the gateway. */
   unlink?: LinkOffer;
   /** The version that the program prints. */
   version?: string;
@@ -87,7 +87,7 @@ export interface Agents {
 export interface Answer {
   /** The answer to each question. */
   answers?: Record<string, string[]> | null;
-  /** The digest of the shown request; a stale one is refused. */
+  /** The digest of the displayed request; a stale one is refused. */
   digest?: string | null;
   /** The text to use instead of the request's `editable.value`; only with an option that allows it once. */
   edited?: string | null;
@@ -121,9 +121,9 @@ export interface AnsweredOn {
   elevated?: string[];
 }
 
-/** A question by a surface, as its agent sees it. */
+/** A question by a surface, in the form that its agent gets. */
 export interface AskView {
-  /** The pressed component with its context and inputs; null if the person declined. */
+  /** The pressed component with its context and inputs; null if the user declined. */
   answer?: Json;
   /** The request. */
   ask_id: RequestId;
@@ -133,7 +133,7 @@ export interface AskView {
   state: RequestState;
 }
 
-/** The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given. */
+/** The subscription, and its start: after a cursor, or from the `start` or `now`; from the start if neither is given. */
 export interface AttachParams {
   /** A cursor, or `now`. */
   after?: string | null;
@@ -156,7 +156,7 @@ export interface Attached {
   session_id: string;
 }
 
-/** A pairing that has begun. */
+/** A started pairing. */
 export interface Begun {
   /** The code to type on the device. */
   code: string;
@@ -168,9 +168,9 @@ export interface Begun {
   url: string;
 }
 
-/** The run to cancel: the current one if absent. */
+/** The run to cancel; the current one if absent. */
 export interface CancelParams {
-  /** The reason, for people and for runtimes that take one. */
+  /** The reason, for users and for runtimes that accept one. */
   reason?: string | null;
   run_id?: RunId | null;
   session_id?: SessionId | null;
@@ -178,7 +178,7 @@ export interface CancelParams {
 
 /** The run to cancel; the current one if absent. */
 export interface CancelRun {
-  /** The reason, for people and for runtimes that take one. */
+  /** The reason, for users and for runtimes that accept one. */
   reason?: string | null;
   /** The run. */
   run_id?: RunId | null;
@@ -192,7 +192,7 @@ export interface Cancelled {
   status: RunStatus;
 }
 
-/** The abilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read. */
+/** The capabilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read. */
 export type Capabilities = Capability[];
 
 /** One thing that some runtimes can do. */
@@ -200,53 +200,53 @@ export type Capability = 'load' | 'resume' | 'list' | 'fork' | 'close' | 'delete
 
 /** A limit of spending. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling. */
 export interface Ceiling {
-  /** Money, at most one amount of each currency. Only what agents tell in the same currency counts. */
+  /** The maximum amounts of money, at most one of each currency. Only reports of agents in the same currency count. */
   costs?: Money[];
-  /** Tokens read and written. */
+  /** The maximum number of tokens read and written. */
   tokens?: number | null;
 }
 
 /** The subject of a ceiling. */
 export type CeilingOf = 'day' | 'session';
 
-/** Ceilings as they are set. What is absent is as configured; a ceiling without figures is none. */
+/** Changed ceilings. An absent one is as configured; one without figures is no ceiling. */
 export interface CeilingSettings {
-  /** Of what all sessions spend in a day. */
+  /** The ceiling of what all sessions spend in a day. */
   day?: Ceiling | null;
-  /** Of what each session spends. */
+  /** The ceiling of what each session spends. */
   session?: Ceiling | null;
-  /** Of single sessions, in place of `session`; at most 1000. */
+  /** The ceilings of single sessions, in place of `session`; at most 1000. */
   sessions?: Record<string, Ceiling>;
 }
 
-/** The ceilings, as administrators see them. */
+/** The ceilings in the form that administrators see. */
 export interface CeilingsView {
-  /** The spending when somebody last allowed today to continue: from there the ceiling counts again. */
+  /** The spending when a user last allowed today to continue: the ceiling counts from there again. */
   allowed: Spending;
-  /** The ceiling in the configuration file. */
+  /** The ceilings in the configuration file. */
   configured: ConfiguredCeilings;
-  /** The ceiling of a day that counts. */
+  /** The effective ceiling of a day. */
   day: Ceiling;
   /** The time when the day ends. */
   day_ends: Timestamp;
-  /** The ceiling of each session that counts. */
+  /** The effective ceiling of each session. */
   session: Ceiling;
-  /** The ceiling that was set by `PUT`; it counts before the configuration. */
+  /** The ceilings set by `PUT`; they take precedence over the configuration. */
   set: CeilingSettings;
   /** The spending of today, by the clock of the gateway's machine. */
   today: Spending;
 }
 
-/** The comparison that was made of a file. */
+/** The kind of comparison of a file. */
 export type ChangeCompared = 'text' | 'binary' | 'large' | 'link' | 'unreadable';
 
 /** The diff of a file. */
 export interface ChangeDiff {
-  /** The comparison that was made of the file. */
+  /** The kind of comparison of the file. */
   compared: ChangeCompared;
-  /** A unified diff with three lines of context; empty where the file is not compared. */
+  /** A unified diff with three lines of context; empty if the file is not compared. */
   diff: string;
-  /** Another text once the file changed again. */
+  /** A digest of the change; it differs once the file changes again. */
   digest: string;
   /** The path before it was renamed. */
   from?: string;
@@ -266,31 +266,31 @@ export interface ChangeDiff {
 export interface ChangeHunk {
   /** The number, from 0. */
   index: number;
-  /** The lines now. */
+  /** The number of lines after the change. */
   new_lines: number;
-  /** The first line now. */
+  /** The first line after the change. */
   new_start: number;
-  /** The lines before. */
+  /** The number of lines before the change. */
   old_lines: number;
-  /** The first line before. */
+  /** The first line before the change. */
   old_start: number;
 }
 
 /** The change of a file. */
 export type ChangeStatus = 'added' | 'modified' | 'deleted' | 'renamed';
 
-/** The author of a change, as far as the time tells. */
+/** The author of a change, as far as the time of the change shows. */
 export type ChangedBy = 'session' | 'others' | 'both';
 
 /** A file that changed. */
 export interface ChangedFile {
-  /** Lines that came; absent where they are not compared. */
+  /** The number of added lines; absent if the lines are not compared. */
   added?: number;
   /** The author of the change. */
   by: ChangedBy;
-  /** The comparison that was made of the file. */
+  /** The kind of comparison of the file. */
   compared: ChangeCompared;
-  /** Another text once the file changed again. */
+  /** A digest of the change; it differs once the file changes again. */
   digest: string;
   /** The path before it was renamed. */
   from?: string;
@@ -298,39 +298,39 @@ export interface ChangedFile {
   path: string;
   /** The reason why there is no diff. */
   reason?: string;
-  /** Lines that went; absent where they are not compared. */
+  /** The number of removed lines; absent if the lines are not compared. */
   removed?: number;
-  /** The runs in which it changed. */
+  /** The runs in which the file changed. */
   runs: RunId[];
   /** The change of the file. */
   status: ChangeStatus;
 }
 
-/** A run, and how many files changed in it. */
+/** A run, and the number of files that changed in it. */
 export interface ChangedRun {
   /** The time when the run began. */
   at: Timestamp;
-  /** Paths that changed in it; a renamed file has two. */
+  /** The number of paths that changed in the run; a renamed file has two. */
   files: number;
-  /** `true` if its start was noted after it had begun: some of its changes may count as those of others. */
+  /** `true` if the start was recorded after the run had begun: some of its changes may count as those of others. */
   late?: boolean;
-  /** The first 120 characters of its prompt; empty if it was prompted elsewhere. */
+  /** The first 120 characters of its prompt; empty if the prompt was sent elsewhere. */
   prompt: string;
   /** The run. */
   run_id: RunId;
 }
 
-/** The moment that files are compared with. */
+/** The state that files are compared with. */
 export interface ChangesBase {
-  /** The time of the look at the folder: before the first prompt, unless the note `baseline_late` is there. */
+  /** The time of the scan of the folder: before the first prompt, unless the note `baseline_late` is present. */
   at: Timestamp;
 }
 
-/** A part that was left out of an answer. */
+/** A note about a part that was left out of a response. */
 export interface ChangesNote {
   /** A stable code. */
   code: string;
-  /** The note, for people. */
+  /** The note, for users. */
   text: string;
 }
 
@@ -345,13 +345,13 @@ export interface ChangesReview {
 /** The source of a list of changes. */
 export type ChangesSource = 'git' | 'none';
 
-/** Every file that changed since the first prompt of a session. */
+/** The changed files since the first prompt of a session. */
 export interface ChangesView {
-  /** The moment that files are compared with; absent before the first prompt. */
+  /** The state that files are compared with; absent before the first prompt. */
   base?: ChangesBase;
   /** The files, by path, at most 2,000. */
   files: ChangedFile[];
-  /** Changed files that are not listed. */
+  /** The number of changed files that are not listed. */
   left_off: number;
   /** The parts that were left out, with the reason. */
   notes: ChangesNote[];
@@ -363,19 +363,19 @@ export interface ChangesView {
   runs: ChangedRun[];
   /** The session. */
   session_id: SessionId;
-  /** The source of the changes; none if no changes are known. */
+  /** The source of the changes; `none` if no changes are known. */
   source: ChangesSource;
 }
 
 /** A check and its result. */
 export interface Check {
-  /** The finding. */
+  /** The result in words. */
   detail: string;
   /** The fix. */
   fix?: string;
   /** The subject of the check. */
   name: string;
-  /** The severity of a check's result. */
+  /** The severity of the result. */
   state: Verdict;
 }
 
@@ -389,7 +389,7 @@ export type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'reject_alw
 
 /** A piece of a message. */
 export interface Chunk {
-  /** `plexus.by` is the author of a person's message. */
+  /** The metadata: `plexus.by` is the author of a user's message. */
   _meta?: JsonObject | null;
   content: Content;
   messageId?: string | null;
@@ -399,9 +399,9 @@ export interface Chunk {
 
 /** A file or terminal call that an agent made to its client, and the outcome: the body of `client_served`. */
 export interface ClientServed {
-  /** The client that served it. */
+  /** The client that served the call. */
   by: Resolver;
-  /** The size of the client's answer, in bytes. */
+  /** The size of the client's response, in bytes. */
   bytes?: number;
   /** The client's error code. */
   code?: number;
@@ -429,24 +429,24 @@ export interface Code {
 
 /** The ceilings of the configuration file. */
 export interface ConfiguredCeilings {
-  /** Of what all sessions spend in a day. */
+  /** The ceiling of what all sessions spend in a day. */
   day: Ceiling;
-  /** Of what each session spends. */
+  /** The ceiling of what each session spends. */
   session: Ceiling;
 }
 
 /** The confirmation of a pairing. */
 export interface Confirm {
-  /** The number that both sides show. */
+  /** The number that both sides display. */
   number: number;
 }
 
 /** The connection of the gateway to a runtime. */
 export type Connect = {
-  /** Start this program and speak over its stdin and stdout: the program, then its arguments. */
+  /** A program to start, which communicates over its stdin and stdout: the program, then its arguments. */
   command: string[];
 } | {
-  /** Connect to a running endpoint: `ws://…`, `unix:…`, `http://…`. */
+  /** A running endpoint to connect to: `ws://…`, `unix:…`, `http://…`. */
   endpoint: string;
 };
 
@@ -494,7 +494,7 @@ export type CountedEnd = PageEnd & {
 /** A place in the log: keep it, and give it back as it is. */
 export type Cursor = string;
 
-/** With `merge`: the item has only some parts of a long text. */
+/** The missing parts of an item that has, with `merge`, only some parts of a long text. */
 export interface Cut {
   /** The number of missing parts after this one. */
   after: number;
@@ -522,13 +522,13 @@ export type Device = Grant & {
   last_seen_at?: Timestamp;
   /** `true` if this is the local administrator, which cannot be revoked. */
   local: boolean;
-  /** `true` if this is a browser of this user on this machine, which ends 30 days after its last use. */
+  /** `true` if this is a browser of this user on this machine, whose enrolment ends 30 days after its last use. */
   local_browser: boolean;
   /** The name. */
   name: string;
   /** `true` if the device has an open stream, socket or long poll. */
   online: boolean;
-  /** `true` if this is the device that asks. */
+  /** `true` if this is the calling device. */
   you: boolean;
 };
 
@@ -566,7 +566,7 @@ export interface EditSession {
 export interface Editable {
   /** The name of the part ("Command"). */
   label: string;
-  /** The agent's text, unchanged: show it only in an edit field, beside `display`. */
+  /** The agent's text, unchanged; for an edit field beside `display` only. */
   value: string;
 }
 
@@ -657,7 +657,7 @@ export type FailureData = ProblemMembers & {
   code: string;
 };
 
-/** A ticket of a device that joined. */
+/** The ticket of a device that joined. */
 export interface Fetch {
   /** The ticket. */
   ticket: string;
@@ -667,21 +667,24 @@ export interface Fetch {
 
 /** A file of a session's folder. */
 export interface FileMatch {
-  /** The path below the session's folder. It may have any characters: escape control characters to show it. */
+  /** The path below the session's folder. It may contain any characters: escape control characters for display. */
   path: string;
 }
 
 /** Files of a session's folder. */
 export interface Files {
-  /** The files whose paths fit, best first. */
+  /** The files whose paths match, best first. */
   files: FileMatch[];
-  /** `true` if the folder has more files than were looked at. */
+  /** `true` if the folder has more files than were visited. */
   truncated: boolean;
 }
 
-/** Bounds of an answer to a `Question`: the value of a number, the characters of a text, the number of choices; and the format of a text. */
+/**
+ * Bounds of an answer to a `Question`: the value of a number, the length of a text in characters, the number of choices; and the
+ * format of a text.
+ */
 export interface Fits {
-  /** `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); other formats are left to the agent. */
+  /** `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); the gateway does not check other formats. */
   format?: string;
   /** The minimum. */
   least?: number;
@@ -690,8 +693,8 @@ export interface Fits {
   /** `number` or `integer`; text, if absent. */
   number?: NumberSort;
   /**
-   * A regular expression that must match somewhere in the text (JSON Schema's `pattern`). A pattern that is longer than 1 KiB or that
-   * the gateway cannot compile is left to the agent. It is the agent's raw text: escape it where it is shown.
+   * A regular expression that must match somewhere in the text (JSON Schema's `pattern`). The gateway does not check a pattern that is
+   * longer than 1 KiB or that it cannot compile. It is the agent's raw text: escape it for display.
    */
   pattern?: string;
 }
@@ -700,17 +703,17 @@ export interface Fits {
 export interface Focus {
   /** `true` if the screen has the focus: a hidden page and a locked phone do not. */
   focused: boolean;
-  /** The session shown; `null` for a page without one. */
+  /** The displayed session; `null` for a page without one. */
   session_id?: SessionId | null;
 }
 
 /** A folder of the machine. */
 export interface FolderEntry {
-  /** `true` if it has a git repository. */
+  /** `true` if the folder has a git repository. */
   git: boolean;
-  /** `true` if it is a symbolic link to a folder. */
+  /** `true` if the folder is a symbolic link to a folder. */
   link: boolean;
-  /** The name; any characters. */
+  /** The name, which may contain any characters. */
   name: string;
   /** The path. */
   path: string;
@@ -718,13 +721,13 @@ export interface FolderEntry {
 
 /** Folders. */
 export interface Folders {
-  /** The folders in it, by name, at most 500. A name that is not UTF-8 is left out. */
+  /** The folders in the folder, by name, at most 500. A name that is not UTF-8 is left out. */
   folders: FolderEntry[];
   /** `true` if there are more. */
   more: boolean;
-  /** The folder above it. */
+  /** The parent of the folder. */
   parent?: string;
-  /** The folders that sessions used which the caller may see, newest first, at most 20. */
+  /** The recently used folders of sessions that the caller may see, newest first, at most 20. */
   recent: RecentFolder[];
   /** The folder whose folders are listed; absent for a device that may not see them. */
   under?: string;
@@ -744,7 +747,7 @@ export interface GatewayInfo {
 
 /** The rights of a device. */
 export interface Grant {
-  /** The highest risk of a request that the device may answer; any if absent. */
+  /** The maximum risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk;
   /** `true` if the device may answer from a notification, without opening the request. */
   lock_screen?: boolean;
@@ -781,24 +784,24 @@ export type History = CountedEnd & {
 
 /** A page of events; the first 500 by default. */
 export interface HistoryParams {
-  /** A cursor. */
+  /** The cursor after which the page begins. */
   after?: string | null;
   /** A cursor: the newest events before it, in the order of the log; `now` or an empty string for the newest of all. */
   before?: string | null;
-  /** At most 5000. */
+  /** The maximum number of events, at most 5000. */
   limit?: number | null;
-  /** About the most bytes of events, up to 256 KiB. */
+  /** The approximate maximum size of the events, in bytes, up to 256 KiB. */
   max_bytes?: number | null;
-  /** With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB. */
+  /** With `merge`: the approximate size to which each member of a tool call is shortened, in bytes, at least 1 KiB. */
   max_output?: number | null;
   /** `true` if events are merged into items. */
   merge?: boolean;
   session_id: SessionId;
 }
 
-/** A passage found. */
+/** A passage that a search found. */
 export interface Hit {
-  /** The event where the passage ends. */
+  /** The event at which the passage ends. */
   cursor: Cursor;
   /** The role of the author. */
   role: string;
@@ -808,7 +811,7 @@ export interface Hit {
   snippet: string;
 }
 
-/** Passages found. */
+/** The result of a search. */
 export interface Hits {
   /** The best passages. */
   hits: Hit[];
@@ -833,7 +836,7 @@ export type Identity = Grant & {
 /** The client's name and capabilities. */
 export interface Initialize {
   ui_capabilities?: UiCapabilities;
-  /** `0`: this connection speaks only the UI protocol of that version, to the letter. */
+  /** `0` if the connection speaks only the UI protocol of that version. */
   ui_protocol?: string | null;
   [member: string]: unknown;
 }
@@ -881,13 +884,13 @@ export type Json = unknown;
 /** Any JSON object, as it came. */
 export type JsonObject = { [member: string]: unknown };
 
-/** A patch that brings back what was undone. */
+/** A patch that restores an undone change. */
 export interface KeptPatch {
   /** The time when the change was undone. */
   at: Timestamp;
-  /** The device that did it. */
+  /** The device that undid the change. */
   by: Resolver;
-  /** The name. */
+  /** The identifier. */
   patch_id: string;
   /** The file. */
   path: string;
@@ -900,25 +903,25 @@ export type Kind = 'user_message_chunk' | 'agent_message_chunk' | 'agent_thought
 export interface KnownAgent {
   /** A description in one line. */
   about: string;
-  /** The dialect it speaks. */
+  /** The agent's dialect. */
   dialect: string;
-  /** The command that installs it; absent for one that is built in. */
+  /** The command that installs the agent; absent for a built-in one. */
   install?: string;
   /** `true` if its program was found. */
   installed: boolean;
-  /** The variable of the gateway's environment that it signs in by. Without one it uses its own login. */
+  /** The variable of the gateway's environment with the agent's credentials. Without one the agent uses its own login. */
   key?: string;
   /** The name of its preset. */
   name: string;
   /** The path at which its program was found. */
   path?: string;
-  /** The runtime that runs it, if one is ready or about to be. */
+  /** The runtime that runs the agent, if one is ready or starting. */
   runtime_id?: RuntimeId;
 }
 
-/** The client fell behind, and caught up: nothing was lost. */
+/** A notification that the client fell behind and caught up: no event was lost. */
 export interface Lag {
-  /** By how many places of the log. */
+  /** The number of log positions by which the client was behind. */
   behind: number;
   head: Cursor;
   /** The followed name: a session, or `*`. */
@@ -933,7 +936,7 @@ export interface LineComment {
   line: number;
   /** The file, by its path in the list. */
   path: string;
-  /** The side that the lines are of. */
+  /** The side of the diff that the lines belong to. */
   side: DiffSide;
   /** The comment. */
   text: string;
@@ -946,13 +949,13 @@ export type LinkAction = 'link' | 'unlink';
 export interface LinkFile {
   /** The change of the file: `add`, `edit` or `delete`. */
   action: string;
-  /** The path of the copy of a deleted file, which is kept because somebody edited the file. */
+  /** The path of the copy of a deleted file, which is retained because a user edited the file. */
   copy?: string;
   /** The change as a unified diff. */
   diff: string;
-  /** Of a removal: whether the file is afterwards byte for byte as it was before linking. */
+  /** For a removal: `true` if the file is afterwards byte for byte as it was before linking. */
   exact?: boolean;
-  /** The file that it leads to, if it is a symbolic link. */
+  /** The target of the file, if it is a symbolic link. */
   leads_to?: string;
   /** The path of the file. */
   path: string;
@@ -960,7 +963,7 @@ export interface LinkFile {
 
 /** A possible change of an agent's files. */
 export interface LinkOffer {
-  /** Names exactly these changes: they are made by giving it back. */
+  /** The identity of exactly these changes; a client sends it back to make them. */
   digest: string;
   /** The files that change. */
   files: LinkFile[];
@@ -969,17 +972,17 @@ export interface LinkOffer {
 /** The state of an agent's link. */
 export type LinkStanding = 'not_needed' | 'not_linked' | 'linked' | 'out_of_date' | 'damaged' | 'unknown';
 
-/** A change that somebody has seen and wants made. */
+/** A change that a user has seen and confirms. */
 export interface LinkWish {
   /** The action to carry out. */
   action: LinkAction;
-  /** The digest of the changes as they were shown. */
+  /** The digest of the displayed changes. */
   digest: string;
 }
 
-/** A worktree, and who works in it. */
+/** A worktree, and the sessions that work in it. */
 export type ListedWorktree = WorktreeView & {
-  /** The sessions that work in it: neither ended nor archived. */
+  /** The sessions that work in the worktree: neither ended nor archived. */
   sessions: SessionId[];
 };
 
@@ -991,13 +994,13 @@ export interface ListedWorktrees {
 
 /** A page of a listing. */
 export interface Listing {
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   cursor?: string | null;
-  /** Most sessions on the page, up to 1000. */
+  /** The maximum number of sessions on the page, up to 1000. */
   limit?: number | null;
 }
 
-/** Everything up to here was told; what follows is new. */
+/** The end of the replay: all later events are new. */
 export interface Live {
   head: Cursor;
   /** The followed name: a session, or `*`. */
@@ -1006,11 +1009,11 @@ export interface Live {
 
 /** A line of the runtime's stderr, or of the gateway about the runtime. */
 export interface LogLine {
-  /** The time when the gateway read it. */
+  /** The time when the gateway read the line. */
   at: Timestamp;
   /** The writer of the line. */
   by: LogSource;
-  /** The line, safe to show. */
+  /** The line, safe to display. */
   text: string;
 }
 
@@ -1064,30 +1067,30 @@ export type McpTransport = 'stdio' | 'http';
 
 /** The caller. */
 export type Me = Identity & {
-  /** For a device with a risk limit: devices that may answer what it may not, as far as it may know them. */
+  /** For a device with a risk limit: the devices that may answer requests above its limit, as far as it may know them. */
   answered_on?: AnsweredOn;
-  /** The value of `Plexus-CSRF` for every request of a page but GET and HEAD. */
+  /** The required value of `Plexus-CSRF` for every request of a page except GET and HEAD. */
   csrf?: string;
   gateway: GatewayInfo;
 };
 
 /** One message. The first one of a truncated snapshot may be the end of a longer message. */
 export interface Message {
-  /** The time when it began. */
+  /** The time when the message began. */
   at: Timestamp;
   /** The content that is not text: ACP content blocks. */
   content?: JsonObject[];
   /** `true` if this is the end of a message that began before the snapshot's window. */
   continued?: boolean;
-  /** The tool call that it stands under: these are a subagent's words. */
+  /** The parent tool call, if a subagent wrote the message. */
   parent_tool_call_id?: string;
-  /** `true` if it is unfinished, or was cut off. */
+  /** `true` if the message is unfinished, or was cut off. */
   partial: boolean;
-  /** The position of its first event. */
+  /** The position of the message's first event. */
   position: number;
   /** Whose words */
   role: 'user' | 'agent' | 'thought';
-  /** The run it belongs to. */
+  /** The run of the message. */
   run_id: RunId;
   /** The text. */
   text: string;
@@ -1099,7 +1102,7 @@ export interface Meta {
   runtime_id: RuntimeId;
 }
 
-/** An amount of money in the currency that the agent told. Amounts of different currencies are never added or converted. */
+/** An amount of money in the currency that the agent reported. Amounts of different currencies are never added or converted. */
 export interface Money {
   /** The amount. */
   amount: number;
@@ -1110,11 +1113,11 @@ export interface Money {
 /** A session's identifier inside its runtime: opaque text that the gateway never interprets. */
 export type NativeId = string;
 
-/** A question by a surface: of one that is shown, or of a new one with `components`. */
+/** A question by a surface: by an existing one, or by a new one with `components`. */
 export interface NewAsk {
-  /** The components of a new one. */
+  /** The components of a new surface. */
   components?: JsonObject[] | null;
-  /** The data model of a new one. */
+  /** The data model of a new surface. */
   data?: JsonObject | null;
   /** The question, for the headline of the request. */
   question?: string | null;
@@ -1122,13 +1125,13 @@ export interface NewAsk {
   submit: string[];
   /** The surface; `ask` if absent. */
   surface?: string | null;
-  /** The title of a new one. */
+  /** The title of a new surface. */
   title?: string | null;
 }
 
 /** The grant of the device that redeems the code. */
 export interface NewCode {
-  /** The highest risk of a request that the device may answer; any if absent. */
+  /** The maximum risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
   /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
@@ -1144,7 +1147,7 @@ export interface NewCode {
 
 /** A device to enrol. */
 export interface NewDevice {
-  /** The highest risk of a request that the device may answer; any if absent. */
+  /** The maximum risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
   /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
@@ -1168,7 +1171,7 @@ export interface NewName {
 
 /** The grant of the device that joins. */
 export interface NewPairing {
-  /** The highest risk of a request that the device may answer; any if absent. */
+  /** The maximum risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
   /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
@@ -1190,7 +1193,7 @@ export interface NewPrompt {
 
 /** A proxy on this machine. */
 export interface NewProxy {
-  /** The origin at which it serves the gateway, without a path: `https://machine.tailnet.ts.net`. */
+  /** The origin at which the proxy serves the gateway, without a path: `https://machine.tailnet.ts.net`. */
   public_url: string;
 }
 
@@ -1198,7 +1201,7 @@ export interface NewProxy {
 export interface NewSession {
   /** The session's working folder; the runtime's if absent. */
   cwd?: string | null;
-  /** The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides what the agent asks for. */
+  /** The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides when the agent asks. */
   mode?: string | null;
   /** The model with which the agent begins: the identifier of one that it offers. */
   model?: string | null;
@@ -1207,13 +1210,13 @@ export interface NewSession {
   /** The session's runtime. */
   runtime_id?: RuntimeId | null;
   /**
-   * The agent to start, in place of `runtime_id`; the response comes when it is ready and the session open. An agent that runs
+   * The agent to start, in place of `runtime_id`; the response is sent when it is ready and the session open. An agent that runs
    * already is used. Starting one needs `admin`.
    */
   start?: StartRuntime | null;
   /** The session's title. */
   title?: string | null;
-  /** A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`. */
+  /** A new git branch and worktree for the session, made from the repository of `cwd`. Needs `admin`. */
   worktree?: NewWorktree | null;
 }
 
@@ -1223,7 +1226,7 @@ export interface NewShare {
   hours?: number | null;
 }
 
-/** A surface to show: of `components`, or of one page, `html` with `text`. */
+/** A surface to create: of `components`, or of one page, `html` with `text`. */
 export interface NewSurface {
   /** The actions that the page may send. */
   actions?: string[] | null;
@@ -1237,11 +1240,11 @@ export interface NewSurface {
   height?: number | null;
   /** A page of its own, in place of components. */
   html?: string | null;
-  /** `true` if it is pinned; as before if absent. */
+  /** `true` if the surface is pinned; unchanged if absent. */
   pin?: boolean | null;
-  /** The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced. */
+  /** The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. A surface of that name is replaced. */
   surface: string;
-  /** The text that is shown where no page can be drawn. */
+  /** The text that is displayed where no page can be drawn. */
   text?: string | null;
   /** The title. */
   title?: string | null;
@@ -1249,14 +1252,14 @@ export interface NewSurface {
 
 /** A TLS listener to add. */
 export interface NewTlsListener {
-  /** The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 takes a free one. */
+  /** The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 selects a free one. */
   listen: string;
 }
 
-/** A device and its token, which is shown only once; or `csrf` if the token is a cookie. */
+/** A device and its token, which is returned only once; or `csrf` if the token is a cookie. */
 export type NewToken = Identity & {
   created_at: Timestamp;
-  /** The value of `Plexus-CSRF` for every request of a page but GET and HEAD. */
+  /** The required value of `Plexus-CSRF` for every request of a page except GET and HEAD. */
   csrf?: string;
   token?: string;
 };
@@ -1269,19 +1272,19 @@ export interface NewWorktree {
   branch: string;
 }
 
-/** The client's response to a request was not accepted. */
+/** A notification that the client's response to a request was not accepted. */
 export interface NotTaken {
   error: Failure;
   request_id: RequestId;
 }
 
-/** No parameters; given ones are ignored. */
+/** The params of a method without parameters; given ones are ignored. */
 export type Nothing = { [member: string]: unknown };
 
 /** The type of a numeric answer. */
 export type NumberSort = 'number' | 'integer';
 
-/** A session; if absent, the only one that is followed. Other members go to its runtime. */
+/** A session; the only one that is followed if absent. Other members are passed to its runtime. */
 export interface OfSession {
   session_id?: SessionId | null;
 }
@@ -1319,7 +1322,7 @@ export interface PageEnd {
 
 /** A one-time code to exchange. */
 export interface Pair {
-  /** The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device. */
+  /** The identifier that the page stores. A browser on this machine that signs in again with it replaces its former device. */
   browser?: string | null;
   /** The code. */
   code: string;
@@ -1329,7 +1332,7 @@ export interface Pair {
   name: string;
 }
 
-/** A pairing as the computer sees it. */
+/** A pairing from the computer's view. */
 export interface Pairing {
   /** The device that was enrolled. */
   device_id?: DeviceId;
@@ -1337,7 +1340,7 @@ export interface Pairing {
   expires_at: Timestamp;
   /** The name of the device. */
   name?: string;
-  /** The number that the phone shows. */
+  /** The number that the phone displays. */
   number?: number;
   /** The identifier. */
   pairing_id: string;
@@ -1348,13 +1351,13 @@ export interface Pairing {
 /** The state of a pairing. */
 export type PairingState = 'waiting' | 'joined' | 'confirmed' | 'refused' | 'expired';
 
-/** The computer has not decided yet. */
+/** The state of a pairing on which the computer has not decided yet. */
 export interface Patience {
-  /** `waiting`. */
+  /** The state: `waiting`. */
   state: PairingState;
 }
 
-/** A pinned surface, without what is on it. */
+/** A pinned surface, without its content. */
 export interface PinnedSurface {
   /** The time of the last change. */
   at: Timestamp;
@@ -1372,7 +1375,7 @@ export interface PinnedSurface {
 
 /** The pinned surfaces of all sessions. */
 export interface PinnedSurfaces {
-  /** Each without what is on it, by session and name. */
+  /** The pinned surfaces without their content, by session and name. */
   surfaces: PinnedSurface[];
 }
 
@@ -1391,13 +1394,13 @@ export interface PlanEntry {
   [member: string]: unknown;
 }
 
-/** The viewers of a session changed. */
+/** A notification of the changed viewers of a session. */
 export interface PresenceNote {
   lookers: Viewer[];
   session_id: SessionId;
 }
 
-/** RFC 9457: an error. `code` is stable. */
+/** An error, as RFC 9457 defines it. `code` is stable. */
 export type ProblemDetails = ProblemMembers & {
   code: string;
   detail: string;
@@ -1410,11 +1413,11 @@ export type ProblemDetails = ProblemMembers & {
 export type ProblemMembers = Partial<Receipt> & {
   /** `over_limit`: the account that is full. */
   account?: string;
-  /** `risk_too_high`: the highest risk that the device may answer. */
+  /** `risk_too_high`: the maximum risk that the device may answer. */
   approve_up_to?: Risk;
-  /** `risk_too_high`: names of devices that may answer, as far as this one may know them. */
+  /** `risk_too_high`: names of devices that may answer, as far as the calling device may know them. */
   devices?: string[];
-  /** For an answer that does not fit: the agent's field. */
+  /** For an invalid answer: the agent's field. */
   field?: string;
   /** AG-UI: the interrupt. */
   interruptId?: string;
@@ -1428,7 +1431,7 @@ export type ProblemMembers = Partial<Receipt> & {
   path?: string;
   /** For a cursor that cannot be resumed from: the verdict. */
   resume?: Resume;
-  /** `stale_surface`: the revision that the surface is at. */
+  /** `stale_surface`: the current revision of the surface. */
   rev?: number;
   /** `risk_too_high`: the request's risk. */
   risk?: Risk;
@@ -1442,22 +1445,22 @@ export type ProblemMembers = Partial<Receipt> & {
   scope?: Scope;
   /** `runtime_not_started`: the end of what the program wrote to stderr. */
   stderr?: string;
-  /** `worktree_unsaved`: what would be lost. */
+  /** `worktree_unsaved`: the changes that would be lost. */
   unsaved?: WorktreeLosses;
 };
 
 /** The project of a session: the git repository that its folder lies in, else the folder itself. */
 export interface Project {
-  /** The branch that is checked out, safe to show; absent if none is, and outside of repositories. */
+  /** The branch that is checked out, safe to display; absent if none is, and outside of repositories. */
   branch?: string;
-  /** The project's name: the last part of `root`, safe to show. */
+  /** The project's name: the last part of `root`, safe to display. */
   name: string;
   /**
    * The folder that all sessions of the project have in common: a repository's main working tree (of a bare repository,
    * the repository), else the session's folder.
    */
   root: string;
-  /** The linked worktree that the session's folder lies in, by the name of its folder, safe to show; absent elsewhere. */
+  /** The linked worktree that contains the session's folder, by the name of the worktree's folder, safe to display; absent elsewhere. */
   worktree?: string;
 }
 
@@ -1468,7 +1471,7 @@ export type Projection = 'canonical' | 'native';
 export interface PublicAccess {
   /** The origin at which a proxy on this machine serves the gateway, if one was added. */
   proxy?: string;
-  /** The origin that links begin with. */
+  /** The origin of links. */
   public_url?: string;
   /** The TLS listener, if there is one. */
   tls?: TlsListenerView;
@@ -1476,7 +1479,7 @@ export interface PublicAccess {
 
 /** The subscription of a device to notifications, and its choices. */
 export interface Push {
-  /** Set if it was subscribed, and the subscription ended against its choice: it may subscribe anew by itself. */
+  /** `true` if the device was subscribed, and the subscription ended against its choice: it may subscribe again by itself. */
   lapsed: boolean;
   /** The `applicationServerKey`, in base64url. */
   public_key: string;
@@ -1484,21 +1487,21 @@ export interface Push {
   subscribed: boolean;
 }
 
-/** The changes to a device's choices; an absent member stays. */
+/** The changes to a device's choices; absent members stay unchanged. */
 export interface PushChoice {
-  /** `true` if to hear of runs that complete. */
+  /** `true` to get notifications of runs that complete. */
   ends?: boolean | null;
-  /** `true` if to hear of runs that fail. */
+  /** `true` to get notifications of runs that fail. */
   failures?: boolean | null;
-  /** Minutes without an event in a run after which to hear of it; 0: never. */
+  /** Minutes without an event in a run after which to get a notification; 0 for never. */
   no_progress_minutes?: number | null;
-  /** The quiet hours; `null`: none. */
+  /** The quiet hours; `null` for none. */
   quiet?: QuietHours | null;
-  /** `true` if to hear of requests that open. */
+  /** `true` to get notifications of requests that open. */
   requests?: boolean | null;
 }
 
-/** Quiet hours as a device sets them. */
+/** The quiet hours of a device, as it set them. */
 export interface PushQuiet {
   from: string;
   offset_minutes: number;
@@ -1512,7 +1515,7 @@ export type PushSettings = TargetWants & {
   quiet: PushQuiet | null;
 };
 
-/** A notification was taken. */
+/** The result of a test notification that was accepted. */
 export interface PushTried {
   /** The push service's status. */
   status: number;
@@ -1521,15 +1524,15 @@ export interface PushTried {
 /** The body of a test, which is empty. */
 export type PushTry = Record<string, never>;
 
-/** A question to a person. */
+/** A question to a user. */
 export interface Question {
   /** The agent's name of the field, where `id` is the gateway's own name. */
   field?: string;
-  /** The bounds of the free text or of the number of choices. */
+  /** The bounds of the free text, of the number or of the number of choices. */
   fits?: Fits;
   /** `true` if free text is an answer. */
   free_text: boolean;
-  /** A heading of a word or two. */
+  /** A heading of one or two words. */
   header?: string;
   /** The id that an answer refers to. */
   id: string;
@@ -1551,7 +1554,7 @@ export interface QuestionOption {
   description?: string;
   /** The id that an answer refers to. */
   id: string;
-  /** The name shown to people; an answer may give it in place of the id. */
+  /** The displayed name; an answer may give it in place of the id. */
   label: string;
 }
 
@@ -1559,7 +1562,10 @@ export interface QuestionOption {
 export interface Queued {
   /** The device that prompted. */
   by: Resolver;
-  /** The ceiling that it waits for, if one is reached: it starts when somebody says to go on, or when the ceiling is raised. */
+  /**
+   * The ceiling for which the prompt waits, if one is reached: it starts when a user allows to continue, or when the ceiling is
+   * raised.
+   */
   ceiling?: CeilingOf;
   /** The run that it will start. */
   run_id: RunId;
@@ -1567,13 +1573,13 @@ export interface Queued {
   text: string;
 }
 
-/** Hours in which a device is not disturbed. */
+/** Hours in which a device gets no notifications. */
 export interface QuietHours {
-  /** `22:00` */
+  /** The beginning: `22:00` */
   from: string;
-  /** Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`. */
+  /** Number of minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`. */
   offset_minutes: number;
-  /** `07:00`; before `from` it is the next day's. */
+  /** The end: `07:00`; before `from` it is on the next day. */
   to: string;
   /**
    * The device's time zone, by its IANA name (`Intl.DateTimeFormat().resolvedOptions().timeZone`): with it the hours are the
@@ -1584,11 +1590,11 @@ export interface QuietHours {
 
 /** A frame that no dialect understood: the body of `raw`. */
 export interface RawBody {
-  /** The frame, where it is JSON of reasonable depth. */
+  /** The frame, if it is JSON of reasonable depth. */
   message?: Json;
-  /** The reason why it was not understood. */
+  /** The reason why the frame was not understood. */
   reason: string;
-  /** The frame as text, where it is not. */
+  /** The frame as text, if it is not. */
   text?: string;
 }
 
@@ -1600,7 +1606,7 @@ export interface Ready {
 
 /** The durable record of a request's outcome. */
 export interface Receipt {
-  /** The kind of answerer: a person, a rule or the agent. Absent if nobody answered, and where it was not recorded. */
+  /** The kind of answerer: a user, a rule or the agent. Absent if nobody answered, or if it was not recorded. */
   answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
@@ -1610,7 +1616,7 @@ export interface Receipt {
   cursor?: Cursor;
   /** The edited text that was allowed, unchanged. */
   edited?: string;
-  /** `edited`, safe to show. */
+  /** The text `edited`, safe to display. */
   edited_display?: string;
   /** Warnings about `edited`. */
   edited_warnings?: string[];
@@ -1620,7 +1626,7 @@ export interface Receipt {
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
-  /** The reason given with the answer. */
+  /** The reason of the answer. */
   reason?: string;
   /** The request. */
   request_id: RequestId;
@@ -1628,27 +1634,27 @@ export interface Receipt {
   resolved_by: Resolver;
   /** The final state. */
   state: RequestState;
-  /** The text given (never for a secret prompt). */
+  /** The text of the answer (never for a secret prompt). */
   value?: string;
   /** `true` if the reader of this receipt made the decision. */
   won: boolean;
 }
 
-/** A folder that a session used. */
+/** A recently used folder of a session. */
 export interface RecentFolder {
-  /** `true` if it has a git repository. */
+  /** `true` if the folder has a git repository. */
   git: boolean;
-  /** The last part of its path. */
+  /** The last part of the folder's path. */
   name: string;
   /** The path. */
   path: string;
-  /** The time when a session in it last changed. */
+  /** The time when a session in the folder last changed. */
   used_at: Timestamp;
 }
 
-/** A change to bring back. */
+/** A change to restore. */
 export interface RedoChange {
-  /** Bring it back although a run is under way. */
+  /** `true` to restore although a run is in progress. */
   during_run?: boolean;
   /** The identifier of the undone changes. */
   patch_id: string;
@@ -1656,26 +1662,26 @@ export interface RedoChange {
 
 /** A worktree to remove. */
 export interface RemoveWorktree {
-  /** `true` if its branch is deleted, too; it is kept if absent. */
+  /** `true` if its branch is deleted, too; the branch remains if absent. */
   delete_branch?: boolean;
-  /** The `digest` of what was shown that would be lost; without it nothing is lost. */
+  /** The `digest` of the displayed losses; without it, a worktree with losses is not removed. */
   lost?: string | null;
   /** The folder, as listed. */
   path: string;
 }
 
 /**
- * A question from a runtime to people, as clients see it.
+ * A question from a runtime to users, in the form that clients see.
  *
  * `title` and `message` are the agent's text, unchanged; `display` is the gateway's own rendering of the exact question, with every
  * deceptive character made visible.
  */
 export interface Request {
-  /** `true` if the dialect can carry a reason. */
+  /** `true` if the dialect can transmit a reason. */
   allow_reason: boolean;
-  /** `true` if the dialect can carry "remember this". */
+  /** `true` if the dialect can transmit "remember this". */
   allow_remember: boolean;
-  /** `true` if the question has changed, so that a person has to read it again. */
+  /** `true` if the question has changed, so that a user has to read it again. */
   changed?: boolean;
   /** `true` if the runtime calls the action dangerous. */
   danger?: boolean;
@@ -1684,17 +1690,17 @@ export interface Request {
   /** The initial text of a prompt. */
   default_value?: string;
   /**
-   * SHA-256 (hex) of the canonical request: it ties an answer to the question that was shown. Empty where `display` is cut, since the
-   * whole question was not shown.
+   * SHA-256 (hex) of the canonical request: it ties an answer to the displayed question. Empty if `display` is cut, since the whole
+   * question was not displayed.
    */
   digest?: string;
-  /** The exact question, safe to show. */
+  /** The exact question, safe to display. */
   display: string;
   /** The length of the whole `display` in bytes, if it is cut. */
   display_bytes?: number;
-  /** `true` if `display` or `message` is cut here; fetch the whole request by its id. */
+  /** `true` if `display` or `message` is cut here; the whole request can be fetched by its id. */
   display_truncated?: boolean;
-  /** The part that may be edited before it is allowed: an answer that allows it once may carry `edited`. */
+  /** The part that may be edited before it is allowed: an answer that allows it once may contain `edited`. */
   editable?: Editable;
   /** The time when the request expires. */
   expires_at?: Timestamp;
@@ -1706,13 +1712,13 @@ export interface Request {
   message?: string;
   /** `true` if several items may be picked. */
   multi?: boolean;
-  /** `true` if a prompt takes several lines. */
+  /** `true` if a prompt accepts several lines. */
   multiline?: boolean;
   /** The runtime's message, unchanged. */
   native?: Json;
-  /** `true` if the request is read-only here: its runtime takes the answer only elsewhere. */
+  /** `true` if the request is read-only here: its runtime accepts the answer only elsewhere. */
   observe_only?: boolean;
-  /** The time when it was asked. */
+  /** The time when the request was opened. */
   opened_at: Timestamp;
   /** The options to choose from. */
   options: Offer[];
@@ -1748,13 +1754,13 @@ export interface Request {
   warnings: string[];
 }
 
-/** A question from a runtime to people: `q_` and 26 characters, unguessable (130 bits). */
+/** A question from a runtime to users: `q_` and 26 characters, unguessable (130 bits). */
 export type RequestId = string;
 
 /** The state of a request. It leaves `Open` once, and never returns to it. */
 export type RequestState = 'open' | 'answered' | 'expired' | 'withdrawn' | 'orphaned';
 
-/** The type of a request; it decides which answers fit. */
+/** The type of a request; it decides which answers are valid. */
 export type RequestType = 'confirm' | 'prompt' | 'pick' | 'permission' | 'elicitation';
 
 /** A page of requests, newest first. */
@@ -1767,7 +1773,7 @@ export interface Requests {
 
 /** The outcome of a request: the body of `request_resolved`. */
 export interface Resolution {
-  /** The kind of answerer: a person, a rule or the agent. */
+  /** The kind of answerer: a user, a rule or the agent. */
   answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
@@ -1775,7 +1781,7 @@ export interface Resolution {
   at: Timestamp;
   /** The edited text that was allowed in place of the requested one, unchanged. */
   edited?: string;
-  /** `edited`, safe to show. */
+  /** The text `edited`, safe to display. */
   edited_display?: string;
   /** Warnings about `edited`. */
   edited_warnings?: string[];
@@ -1785,7 +1791,7 @@ export interface Resolution {
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
-  /** The reason given with the answer. */
+  /** The reason of the answer. */
   reason?: string;
   /** The request. */
   request_id: RequestId;
@@ -1795,7 +1801,7 @@ export interface Resolution {
   session_id: SessionId;
   /** The final state. */
   state: RequestState;
-  /** The text given (never for a secret prompt). */
+  /** The text of the answer (never for a secret prompt). */
   value?: string;
 }
 
@@ -1807,7 +1813,7 @@ export interface Resolver {
   name: string;
 }
 
-/** The run to repeat: if absent, the current one, else the last. */
+/** The run to repeat; if absent, the current one, else the last. */
 export interface RestartParams {
   idempotency_key?: string | null;
   run_id?: RunId | null;
@@ -1829,15 +1835,15 @@ export interface Resumable {
   cwd: string | null;
   /** The runtime's identifier: the `native_id` of a session to open. */
   native_id: NativeId;
-  /** The session of the gateway in which it is open already. */
+  /** The session of the gateway in which the conversation is open already. */
   session_id?: SessionId;
   /** The title or its beginning. */
   title: string | null;
-  /** The time of its last change. */
+  /** The time of the conversation's last change. */
   updated_at: Timestamp | null;
 }
 
-/** A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice. */
+/** A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may be listed twice. */
 export interface ResumablePage {
   /** The start of the next page, to be given as `cursor`; absent if this is the last. */
   next?: string;
@@ -1877,21 +1883,21 @@ export interface Run {
 
 /** AG-UI's `RunAgentInput`. */
 export interface RunAgentInput {
-  /** Not passed to agents; the response says so once. */
+  /** The client's context, which is not passed to agents; the response reports that once. */
   context?: JsonObject[];
   /** `plexus`: `{cursor, follow, cancel, partial}`. */
   forwardedProps?: JsonObject;
-  /** The conversation as the client has it. The people's messages at its end that the session does not have are the prompt. */
+  /** The client's copy of the conversation. The users' messages at its end that the session does not have are the prompt. */
   messages: JsonObject[];
   /** Answers to all open interrupts. */
   resume?: ResumeEntry[] | null;
-  /** The client's id of this run; returned unchanged. A repeated POST starts and decides nothing. */
+  /** The client's id of this run; returned unchanged. A repeated POST starts nothing and decides nothing. */
   runId: string;
-  /** The state as sent by the gateway; anything else is not passed to agents, and the response says so. */
+  /** The state as sent by the gateway; any other state is not passed to agents, and the response reports that. */
   state?: JsonObject;
   /** The client's id of the conversation; returned unchanged and not used. */
   threadId: string;
-  /** Not passed to agents; the response says so once. */
+  /** The client's tools, which are not passed to agents; the response reports that once. */
   tools?: JsonObject[];
 }
 
@@ -1911,7 +1917,7 @@ export interface RunBody {
   status: RunStatus;
   /** The agent's own stop reason. */
   stop_reason?: string;
-  /** The spending of the run, as far as the agent reported it: only of a run that ended. */
+  /** The spending of the run, as far as the agent reported it; absent before the end of the run. */
   usage?: Spending;
 }
 
@@ -1925,13 +1931,13 @@ export interface RunContext {
 /** The work that follows one prompt: `r_` and 26 characters, minted by the gateway. */
 export type RunId = string;
 
-/** A run as clients see it. */
+/** A run in the form that clients see. */
 export interface RunInfo {
   /** The run. */
   run_id: RunId;
   /** The conversation. */
   session_id: SessionId;
-  /** The time when it began. */
+  /** The time when the run began. */
   started_at: Timestamp;
   /** The run's status. */
   status: RunStatus;
@@ -1948,43 +1954,46 @@ export interface RunStatusNote {
   status: RunStatus;
 }
 
-/** A runtime as clients see it. */
+/** A runtime in the form that clients see. */
 export interface Runtime {
-  /** The first thing that it did without asking, in a session in which it has never asked and nobody has told it that it may. */
+  /** The first action that the runtime took without asking, in a session in which it has never asked and no user has allowed it to act. */
   acted_unasked?: string;
   /** The agent's own name and version, once reported. */
   agent?: string;
-  /** The runtime's capabilities, once reported; more may come with its first session. */
+  /** The runtime's capabilities, once reported; its first session may add more. */
   capabilities?: Capabilities;
   /** The program and its arguments, or the endpoint. */
   connect: Connect;
-  /** The folder it runs in. */
+  /** The folder of the runtime. */
   cwd: string;
-  /** The dialect it speaks. */
+  /** The runtime's dialect. */
   dialect: string;
-  /** `true` if its commands run in `cwd`, whatever the folder of the session is. */
+  /** `true` if the runtime's commands run in `cwd`, regardless of the session's folder. */
   fixed_folder?: boolean;
   /** The number of starts; 0 for a process of an earlier gateway until its number is known. */
   generation: number;
-  /** The time when it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry. */
+  /**
+   * The time when the runtime last sent anything; published with a delay of a few seconds at most. A long silence is normal in agents
+   * that retry.
+   */
   heard_at?: Timestamp;
-  /** A random name of this process, made for each start. None for endpoints, and before the first start. */
+  /** A random name of this process, made for each start. Absent for endpoints, and before the first start. */
   instance?: string;
-  /** `true` if it outlives the gateway. */
+  /** `true` if the runtime outlives the gateway. */
   outlives?: boolean;
-  /** The process id, while it runs. */
+  /** The process id, while the process runs. */
   pid?: number;
-  /** The reason why it is not ready. */
+  /** The reason why the runtime is not ready. */
   problem?: string;
-  /** The reviewer of its own that it asks instead of people ("Codex's reviewer"). */
+  /** The reviewer of its own that the runtime asks instead of users ("Codex's reviewer"). */
   reviewer?: string;
   /** The name. */
   runtime_id: RuntimeId;
   /** The runtime's state. */
   state: RuntimeState;
-  /** The end of what it wrote to stderr. */
+  /** The end of the runtime's output on stderr. */
   stderr_tail?: string;
-  /** The time of its last change. */
+  /** The time of the runtime's last change. */
   updated_at: Timestamp;
 }
 
@@ -1994,15 +2003,15 @@ export interface RuntimeExit {
   code?: number;
   /** The cause, as far as the gateway knows it: "stopped by NAME", "cannot start: …", "took no orders for 10 s". */
   reason?: string;
-  /** The signal that killed it (`SIGKILL` …). */
+  /** The signal that killed the process (`SIGKILL` …). */
   signal?: string;
-  /** The end of what it wrote to stderr. */
+  /** The end of the runtime's output on stderr. */
   stderr_tail?: string;
-  /** `true` if the runtime was asked to stop; absent unless the status is `exited`. */
+  /** `true` if the stop of the runtime was requested; absent unless the status is `exited`. */
   stopped?: boolean;
 }
 
-/** A runtime was stopped for good. */
+/** A notification of a runtime that was stopped for good. */
 export interface RuntimeGone {
   runtime_id: RuntimeId;
 }
@@ -2010,7 +2019,7 @@ export interface RuntimeGone {
 /** An attached agent program or endpoint, named by its user (`gemini`) or after its preset (`gemini-2`). */
 export type RuntimeId = string;
 
-/** A runtime changed. */
+/** A notification of a changed runtime. */
 export interface RuntimeNote {
   runtime: Runtime;
 }
@@ -2028,7 +2037,7 @@ export type RuntimeStatus = RuntimeExit & {
   resumed?: boolean;
   /** The runtime. */
   runtime_id: RuntimeId;
-  /** `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked`: the agent acts without asking. */
+  /** The status: `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked` if the agent acts without asking. */
   status: string;
 };
 
@@ -2068,11 +2077,11 @@ export interface Server {
   version: string;
 }
 
-/** A session as clients see it. */
+/** A session in the form that clients see. */
 export interface Session {
   /** `true` if the session is archived: stored and searchable, but left out of default lists. */
   archived: boolean;
-  /** The time when it was opened. */
+  /** The time when the session was opened. */
   created_at: Timestamp;
   /** The session's working directory. */
   cwd: string;
@@ -2080,17 +2089,17 @@ export interface Session {
   dialect: string;
   /** The current activity: the title of the running tool (the agent's text), or `thinking`, `writing`, `working`; null between runs. */
   doing: string | null;
-  /** The beginning of a person's latest message. */
+  /** The beginning of a user's latest message. */
   last_user_message?: string;
-  /** `true` if the session is in a terminal of its own, which is open on this machine: its person can go on there at any time. */
+  /** `true` if the session is in a terminal of its own, which is open on this machine: its user can continue there at any time. */
   linked?: boolean;
-  /** The number of messages of people and of the agent; absent in sessions stored before messages were counted. */
+  /** The number of messages of users and of the agent; absent in sessions stored before messages were counted. */
   message_count?: number;
   /** The runtime's own id of the session. */
   native_id: NativeId | null;
   /** The number of open requests. */
   open_requests: number;
-  /** The project that the folder belongs to; absent while it is not known yet. A session that has ended keeps its last one. */
+  /** The project of the folder; absent while it is not known yet. A session that has ended keeps its last one. */
   project?: Project;
   /** The time when a run last began; absent until the first run. */
   prompted_at?: Timestamp;
@@ -2100,7 +2109,7 @@ export interface Session {
   requests?: RequestId[];
   /** `true` if the session ended with its runtime and resumes when the runtime is restarted. */
   restartable?: boolean;
-  /** The run under way. */
+  /** The current run. */
   run_id?: RunId;
   /** The runtime. */
   runtime_id: RuntimeId;
@@ -2116,12 +2125,12 @@ export interface Session {
 
 /** A session to archive or to restore. */
 export interface SessionArchive {
-  /** False restores; true if absent. */
+  /** `false` to restore the session; `true` if absent. */
   archived?: boolean | null;
   session_id?: SessionId | null;
 }
 
-/** A session was deleted. */
+/** A notification of a deleted session. */
 export interface SessionGone {
   session_id: SessionId;
 }
@@ -2137,7 +2146,7 @@ export interface SessionNew {
   title?: string | null;
 }
 
-/** A session changed. */
+/** A notification of a changed session. */
 export interface SessionNote {
   session: Session;
 }
@@ -2167,12 +2176,12 @@ export interface Share {
   url: string;
 }
 
-/** A browser to sign in by the token that came with the request. */
+/** A browser to sign in with the token of the request. */
 export interface SignIn {
-  /** The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device. */
+  /** The identifier that the page stores. A browser on this machine that signs in again with it replaces its former device. */
   browser?: string | null;
   cookie: true;
-  /** The browser's name; the token's device's if absent. */
+  /** The browser's name; the name of the token's device if absent. */
   name?: string | null;
 }
 
@@ -2188,7 +2197,7 @@ export interface Skill {
   scope: SkillScope;
 }
 
-/** A skill that could not be read, and why. */
+/** A skill that could not be read, with the reason. */
 export interface SkillError {
   message: string;
   path: string;
@@ -2206,13 +2215,13 @@ export interface Skills {
 }
 
 /**
- * The view of a session for a client that joins late: the newest messages and tool calls, the latest of everything else,
- * and the cursor at which this is exact. The messages and tools are those from `before` on.
+ * The view of a session for a client that joins late: the newest messages and tool calls, the latest values of everything else, and the
+ * cursor at which the view is exact. The messages and tools are those from `before` on.
  */
 export interface Snapshot {
-  /** The cursor to page back from for older ones; absent unless `truncated`. */
+  /** The cursor from which to page back to older ones; absent unless `truncated`. */
   before?: Cursor;
-  /** The snapshot covers the log up to here; reading on after it misses and repeats nothing. */
+  /** The last position that the snapshot covers; reading on after it misses and repeats nothing. */
   cursor: Cursor;
   latest: {
     plan?: Plan;
@@ -2230,13 +2239,13 @@ export interface Snapshot {
   /** The session. */
   session: Session;
   /**
-   * The agent's surfaces, each with its revision: at the cursor or later. A change that a surface has already is not applied
-   * again, so what follows the cursor leads to the same state.
+   * The agent's surfaces, each with its revision: at the cursor or later. A change that a surface contains already is not applied
+   * again, so that the events after the cursor lead to the same state.
    */
   surfaces: JsonObject[];
   /**
-   * `true` if `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
-   * `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
+   * `true` if `surfaces` is empty because they are large, which is possible when several sessions are requested at once: then `GET
+   * /v1/sessions/{id}/surfaces` returns them. Absent otherwise.
    */
   surfaces_omitted?: boolean;
   /** The newest tool calls, in order, each with its latest state. */
@@ -2257,7 +2266,7 @@ export interface Snapshots {
   snapshots: Snapshot[];
 }
 
-/** Tokens and money spent: by a step, a run, a session, or since some time. What was not told is absent. */
+/** Tokens and money spent: by a step, a run, a session, or since some time. A figure that was not reported is absent. */
 export interface Spending {
   /** The part of `input_tokens` that came from the model's cache. */
   cached_read_tokens?: number;
@@ -2265,9 +2274,9 @@ export interface Spending {
   cached_write_tokens?: number;
   /** The cost, as the agent reported it: an amount for each currency. */
   costs?: Money[];
-  /** Tokens that the model read, with those from its cache. */
+  /** Tokens that the model read, including those from its cache. */
   input_tokens?: number;
-  /** Tokens that the model wrote, with its reasoning. */
+  /** Tokens that the model wrote, including its reasoning. */
   output_tokens?: number;
   /** The part of `output_tokens` that was reasoning. */
   reasoning_tokens?: number;
@@ -2280,11 +2289,11 @@ export interface StartRun {
   extra_members?: JsonObject | null;
   idempotency_key?: string | null;
   input?: Input | null;
-  /** Passed to the runtime unchanged. */
+  /** Metadata, passed to the runtime unchanged. */
   meta?: JsonObject | null;
   session_id?: SessionId | null;
   text?: string | null;
-  /** The place where the user works: the UI protocol's `UiContextSnapshot`. */
+  /** The context of the user: the UI protocol's `UiContextSnapshot`. */
   ui_context?: JsonObject | null;
 }
 
@@ -2298,7 +2307,7 @@ export interface StartRuntime {
   connect?: string | null;
   /** The folder to run in, absolute. */
   cwd?: string | null;
-  /** The dialect that the runtime speaks. */
+  /** The runtime's dialect. */
   dialect?: string | null;
   /** Variables to set. */
   env?: Record<string, string>;
@@ -2310,11 +2319,11 @@ export interface StartRuntime {
   pass_env?: string[];
   /** A preset's name, in place of `dialect` and `command`. */
   preset?: string | null;
-  /** The address at which a Gemini UI takes prompts, besides its mirror. */
+  /** The address at which a Gemini UI accepts prompts, besides its mirror. */
   remote?: string | null;
   /** `never`, `on-failure` or `always`. */
   restart?: RestartPolicy | null;
-  /** The password or token of an endpoint. Never shown again. */
+  /** The password or token of an endpoint. It is never returned. */
   secret?: string | null;
   /** The client tools that the gateway offers an ACP agent: `{fs, terminal}`. */
   serve?: Serve | null;
@@ -2333,7 +2342,7 @@ export type Subject = {
   argv?: string[];
   /** The folder in which it runs: the session's, or the one in a field of the command. Absent if no folder is known. */
   cwd?: string | null;
-  /** The other folder that the agent's words name, if they contradict `cwd`. */
+  /** The other folder that the agent's text names, if it contradicts `cwd`. */
   stated_cwd?: string | null;
   type: 'command';
 } | {
@@ -2360,11 +2369,11 @@ export type Subject = {
   type: 'unreadable';
 };
 
-/** A subscription, as a browser's `PushSubscription.toJSON()` gives it. */
+/** A subscription in the form of a browser's `PushSubscription.toJSON()`. */
 export interface Subscribe {
   /** The address to push to: `https`, at a known push service. */
   endpoint: string;
-  /** The time when it ends, if the browser says so; the service reports it too. */
+  /** The time when the subscription expires, if the browser reports it; the service reports it too. */
   expirationTime?: number | null;
   keys: SubscribeKeys;
 }
@@ -2381,28 +2390,28 @@ export interface SurfaceAction {
   component: string;
   /** The event. */
   event: string;
-  /** The inputs that the person changed, by the JSON Pointer that each is bound to. */
+  /** The inputs that the user changed, by the JSON Pointer that each is bound to. */
   inputs?: JsonObject;
-  /** The list item where the component stands in a template. */
+  /** The list item, if the component is in a template. */
   instance?: string | null;
   /** The selected row of a table, or path of a file tree. */
   item?: Json | null;
-  /** The revision that the screen shows. */
+  /** The revision that the screen displays. */
   rev: number;
 }
 
-/** A question to ask by a surface. */
+/** The params of a call that asks a question by a surface. */
 export interface SurfaceAsk {
   /** The question. */
   ask: NewAsk;
-  /** The same call under the same key asks once. */
+  /** The idempotency key: the same call under the same key asks once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
 }
 
-/** A surface to change. */
+/** The params of a call that changes a surface. */
 export interface SurfaceChanges {
-  /** The same call under the same key draws once. */
+  /** The idempotency key: the same call under the same key draws once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
   /** The surface. */
@@ -2411,23 +2420,23 @@ export interface SurfaceChanges {
   update: SurfaceUpdate;
 }
 
-/** A surface to take down. */
+/** The params of a call that removes a surface. */
 export interface SurfaceClose {
   session_id?: SessionId | null;
   /** The surface. */
   surface: string;
 }
 
-/** The press on a surface. */
+/** The params of a press on a surface. */
 export type SurfacePress = SurfaceAction & {
   session_id?: SessionId | null;
   /** The surface. */
   surface: string;
 };
 
-/** A surface to show. */
+/** The params of a call that creates a surface. */
 export interface SurfaceShow {
-  /** The same call under the same key draws once. */
+  /** The idempotency key: the same call under the same key draws once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
   /** The surface. */
@@ -2440,15 +2449,15 @@ export interface SurfaceUpdate {
   components?: JsonObject[];
   /** Changes of the data model, in order: `path` with `value`, with `append`, or with neither to remove it. */
   data?: JsonObject[];
-  /** The revision that the surface has to be at. */
+  /** The required current revision of the surface. */
   expect_rev?: number | null;
-  /** `true` if it is pinned; by itself. */
+  /** `true` if the surface is pinned; given alone. */
   pinned?: boolean | null;
   /** A new title. */
   title?: string | null;
 }
 
-/** A question whose answer is waited for. */
+/** The params of a call that waits for the answer to a question. */
 export interface SurfaceWait {
   /** The question. */
   ask_id: RequestId;
@@ -2459,19 +2468,19 @@ export interface SurfaceWait {
 
 /** The surfaces of a session. */
 export interface Surfaces {
-  /** Each as the messages of A2UI that make it, with its revision. */
+  /** The surfaces, each as the A2UI messages that create it, with its revision. */
   surfaces: JsonObject[];
 }
 
 /** The kinds of news that a target wants. */
 export interface TargetWants {
-  /** Runs that complete. */
+  /** `true` for runs that complete. */
   ends: boolean;
-  /** Runs that fail. */
+  /** `true` for runs that fail. */
   failures: boolean;
-  /** Runs in which nothing has happened for this many minutes; 0: never. */
+  /** Minutes without an event in a run after which it is news; 0 for never. */
   no_progress_minutes?: number;
-  /** Requests that open. */
+  /** `true` for requests that open. */
   requests: boolean;
 }
 
@@ -2526,38 +2535,38 @@ export interface Terminals {
 export interface Ticket {
   /** The time when the pairing expires. */
   expires_at: Timestamp;
-  /** The number that the computer shows too. */
+  /** The number that the computer displays too. */
   number: number;
-  /** The secret with which the phone asks for the outcome. */
+  /** The secret with which the phone requests the outcome. */
   ticket: string;
 }
 
 /**
- * A wall-clock instant in milliseconds since the Unix epoch; shown as RFC 3339 in UTC (`2026-11-21T09:30:00.125Z`).
+ * A wall-clock instant in milliseconds since the Unix epoch; formatted as RFC 3339 in UTC (`2026-11-21T09:30:00.125Z`).
  *
- * Only for people to read: order comes from `Position`(super::Position), deadlines from a monotonic clock.
+ * Only for display: order comes from `Position`(super::Position), deadlines from a monotonic clock.
  */
 export type Timestamp = string;
 
 /** The TLS listener. */
 export interface TlsListenerView {
-  /** The address that it listens on. */
+  /** The address of the listener. */
   address: string;
-  /** `true` if the configuration has it, and so it cannot be removed. */
+  /** `true` if the configuration defines the listener, so that it cannot be removed. */
   configured: boolean;
-  /** The names of its certificate. */
+  /** The names of the listener's certificate. */
   names: string[];
-  /** The origins that it can be reached at, of which the network may allow only some. */
+  /** The origins of the listener, of which the network may allow only some. */
   origins: string[];
 }
 
 /** One tool call in its latest state. */
 export interface Tool {
-  /** The tool call that it stands under: this is what a subagent does. */
+  /** The parent tool call, if a subagent made the call. */
   parent_tool_call_id?: string | null;
-  /** The position of its first event. */
+  /** The position of the tool call's first event. */
   position: number;
-  /** The run it belongs to. */
+  /** The run of the tool call. */
   run_id: RunId;
   /** The runtime's identifier. */
   tool_call_id: string;
@@ -2592,18 +2601,18 @@ export interface Touched {
 
 /** The capabilities of a client. */
 export interface UiCapabilities {
-  /** `true` if the client can show confirmations; such clients get requests first. */
+  /** `true` if the client can display confirmations; such clients get requests first. */
   supports_confirm?: boolean;
   [member: string]: unknown;
 }
 
 /** A change to undo. */
 export interface UndoChange {
-  /** The digest in the list: nothing is undone if the file is another meanwhile. */
+  /** The digest in the list: nothing is undone if the file has changed meanwhile. */
   digest: string;
-  /** Undo although a run is under way. */
+  /** `true` to undo although a run is in progress. */
   during_run?: boolean;
-  /** The number of a hunk; all of the file if absent. */
+  /** The number of a hunk; the whole file if absent. */
   hunk?: number | null;
   /** The file, by its path in the list. */
   path: string;
@@ -2613,7 +2622,7 @@ export interface UndoChange {
 export interface UndoneChange {
   /** The patch; empty for a file that is not compared by lines. */
   patch: string;
-  /** Names the patch that brings the change back. */
+  /** The identifier of the patch that restores the change. */
   patch_id: string;
   /** The file. */
   path: string;
@@ -2621,7 +2630,7 @@ export interface UndoneChange {
 
 /** The result of an undo. */
 export interface UndoneChanges {
-  /** Newest first; at most 200. */
+  /** The undone changes, newest first; at most 200. */
   undone: KeptPatch[];
 }
 
@@ -2634,7 +2643,7 @@ export interface Update {
 /** The subject of a sum: one row for each. */
 export type UsageBy = 'day' | 'runtime' | 'project' | 'session' | 'run';
 
-/** A sum. It has the names that belong to what it is the sum of. */
+/** A sum, with the names of its subject. */
 export interface UsageRow {
   /** The time of the last report, to a quarter of an hour. */
   at: Timestamp;
@@ -2660,13 +2669,13 @@ export interface UsageSums {
   by: UsageBy;
   /** The first day. */
   from: string;
-  /** Since when spending is known: nothing before it is counted. */
+  /** The time since which spending is recorded: nothing before it is counted. */
   known_since: Timestamp;
-  /** Days in their order, runs newest first, others by the most tokens. */
+  /** The rows: days in their order, runs newest first, others by the number of tokens. */
   rows: UsageRow[];
   /** The last day. */
   to: string;
-  /** The sum of all rows, also of those that are left out. */
+  /** The sum of all rows, including those that are left out. */
   total: Spending;
   /** `true` if rows were left out by `limit`. */
   truncated: boolean;
@@ -2677,7 +2686,7 @@ export interface UsageSums {
 /** The severity of a check's result. */
 export type Verdict = 'ok' | 'warn' | 'fail';
 
-/** A device that looks at a session. */
+/** A device that views a session. */
 export interface Viewer {
   /** The device. */
   device_id: DeviceId;
@@ -2685,31 +2694,31 @@ export interface Viewer {
   name: string;
 }
 
-/** The content that only a worktree has. */
+/** The content that exists only in a worktree. */
 export interface WorktreeLosses {
-  /** Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch. */
+  /** The number of commits of the branch that are on no other branch, remote or tag. They are lost only with the branch. */
   ahead: number;
-  /** Changed and new files that are not committed; ignored files are not counted. */
+  /** The number of changed and new files that are not committed; ignored files are not counted. */
   changed: number;
-  /** The first lines of the newest of them, at most 20. */
+  /** The first lines of the newest of these commits, at most 20. */
   commits: string[];
-  /** Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this. */
+  /** A digest of this state, including the content of each file. A removal with it as `lost` loses exactly this. */
   digest: string;
   /** The names of the first of them, at most 20. */
   files: string[];
 }
 
-/** A worktree, as it is now. */
+/** The current state of a worktree. */
 export interface WorktreeView {
-  /** The branch that was made with it. */
+  /** The branch that was made with the worktree. */
   branch: string;
-  /** The time when it was made. */
+  /** The time when the worktree was made. */
   made_at: Timestamp;
-  /** `true` if its folder is gone. */
+  /** `true` if the worktree's folder no longer exists. */
   missing: boolean;
   /** The folder. */
   path: string;
-  /** The reason why its state cannot be told. */
+  /** The reason why the state cannot be determined. */
   problem?: string;
   /** The repository's main folder. */
   root: string;
@@ -2761,13 +2770,13 @@ export interface Methods {
   'ui.surface.update': { params: SurfaceChanges; result: Drawn };
   /** Takes a surface down */
   'ui.surface.close': { params: SurfaceClose; result: Drawn };
-  /** Asks by a surface: a request that people answer on it, or like any other */
+  /** Asks by a surface: a request that users answer on it, or like any other */
   'ui.surface.ask': { params: SurfaceAsk; result: AskView };
   /** What became of a question by a surface */
   'ui.surface.wait': { params: SurfaceWait; result: AskView };
   /** Presses something on a surface: the agent gets it as a prompt; the first press of what a screen shows wins */
   'ui.surface.action': { params: SurfacePress; result: Acted };
-  /** Reports what your screen shows and whether somebody is looking at it, until the connection ends. Only a focused screen suppresses notifications */
+  /** Reports which session your screen displays and whether a user is looking at it, until the connection ends. Only a focused screen suppresses notifications */
   'presence.update': { params: Focus; result: Looking };
   /** Calls the method of the session's runtime */
   'model.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
@@ -2789,7 +2798,7 @@ export interface Notifications {
   'run.status': RunStatusNote;
   /** Follows `usage_update` */
   'run.context': RunContext;
-  /** A request was closed; sent to all clients, also to those whose answer came too late */
+  /** A request was closed; sent to all clients, also to those whose answer arrived too late */
   'ui.request.resolved': Resolution;
   /** Who is looking at a session that you follow, including you */
   'presence.changed': PresenceNote;
