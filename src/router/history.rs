@@ -182,7 +182,7 @@ pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize
 /// Waits for a resource that the next piece of a streamed response needs.
 ///
 /// # Errors
-/// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not mistake a part
+/// `PATIENCE` passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not mistake a part
 /// for the whole.
 pub async fn in_time<T>(state: &Core, caller: &Caller, needed: impl Future<Output = T>) -> Result<T, std::io::Error> {
     let mut stop = state.stop.clone();
