@@ -402,7 +402,7 @@ mod tests {
         writer.write_all(&lines);
         let entries = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let told: Vec<(&str, &str)> = entries.iter().map(|(_, entry)| (entry.dir.as_str(), &*entry.line)).collect();
-        assert_eq!(told[0], ("note", "a line (out) is left out: its 1048577 bytes are over the limit of 1048576"));
+        assert_eq!(told[0], ("note", "a line (out) is left out: its 1048577 bytes exceed the limit of 1048576"));
         assert_eq!(told[1], ("note", "1 lines are missing here: too many were waiting to be written"));
         assert_eq!(told[2], ("out", "first"));
         assert_eq!(told[3], ("note", "the recording ends here, at its limit of 300 bytes; the session continued"));

@@ -145,7 +145,7 @@ async fn attach_starts_an_agent_for_its_earlier_conversations() {
         terminal.keys(&["Down"]);
     }
     terminal.keys(&["Tab", "Right"]);
-    shows(&terminal, "demo does not run. Enter starts it").await;
+    shows(&terminal, "demo is not running. Enter starts it").await;
     shot(&terminal, "asleep-80x30");
     terminal.keys(&["Tab", "Enter"]);
     shows(&terminal, "demo has no conversation").await;

@@ -151,7 +151,10 @@ fn wrap_does_nothing_where_the_agent_shows_no_terminal() {
         "{said}"
     );
     let output = machine.plexus(&["wrap", "--help"], "");
-    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("its own words"), "{output:?}");
+    assert!(
+        output.status.success() && String::from_utf8_lossy(&output.stdout).contains("its own arguments"),
+        "{output:?}"
+    );
     assert_eq!(machine.plexus(&["wrap"], "").status.code(), Some(2));
     std::fs::remove_file(machine.at("bin/qwen")).unwrap();
     let path = machine.at("bin").display().to_string();

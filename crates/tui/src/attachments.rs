@@ -225,10 +225,10 @@ mod tests {
         file("big.gif", &big);
         for (path, why) in [
             ("none.png", "cannot be read"),
-            ("notes.png", "is no PNG"),
+            ("notes.png", "is not a PNG"),
             ("big.gif", "larger than 5 MiB"),
-            (".", "is no file"),
-            ("/dev/zero", "is no file"),
+            (".", "is not a file"),
+            ("/dev/zero", "is not a file"),
         ] {
             let output = read(path).unwrap_err();
             assert!(output.contains(why), "{path}: {output}");

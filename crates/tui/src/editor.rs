@@ -94,7 +94,7 @@ mod tests {
             ("src/./../../secret", "not below"),
             ("link", "is a link"),
             ("up/secret", "is a link"),
-            ("src", "or no file"),
+            ("src", "or not a file"),
             ("gone\u{1b}", "cannot be opened"),
             ("\"no\\377utf8\"", "not UTF-8"),
         ] {

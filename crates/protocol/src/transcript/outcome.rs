@@ -1,9 +1,10 @@
 //! The end of a request, read from its receipt.
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Receipt, RequestHead, RequestState};
+use crate::known_items::known_value;
+use crate::{Answers, Receipt, RequestState};
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,55 +63,61 @@ pub struct Outcome {
     pub edited: Option<String>,
 }
 
+/// The members of a receipt that make its outcome. An absent one, as in the log of an earlier version, has its default.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Recorded {
+    request_id: String,
+    #[serde(deserialize_with = "known_value")]
+    state: Option<RequestState>,
+    ok: Option<bool>,
+    option_id: Option<String>,
+    value: Option<String>,
+    ids: Option<Vec<String>>,
+    answers: Option<Answers>,
+    reason: Option<String>,
+    edited: Option<String>,
+    edited_display: Option<String>,
+    resolved_by: Decider,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Decider {
+    device_id: String,
+    name: String,
+}
+
 impl Outcome {
     /// Reads the body of `request_resolved`. One that only a newer gateway has is [`Decided::Closed`].
     pub fn read(body: &Value) -> Self {
-        match Receipt::deserialize(body) {
-            Ok(receipt) => Self::from_receipt(&receipt),
-            Err(_) => Self::unknown(RequestHead::deserialize(body).unwrap_or_default().request_id),
-        }
+        Recorded::deserialize(body).unwrap_or_default().into()
     }
 
     /// Returns the outcome that a receipt records.
     pub fn from_receipt(receipt: &Receipt) -> Self {
-        let Receipt { option_id, value, ids, answers, reason, edited, edited_display, .. } = receipt;
-        let decided = match (receipt.state, receipt.ok) {
-            (RequestState::Answered, Some(true)) => Decided::Allowed,
-            (RequestState::Answered, Some(false)) => Decided::Denied,
-            (RequestState::Answered, None) => Decided::Answered,
-            (RequestState::Expired, _) => Decided::Expired,
-            (RequestState::Withdrawn, _) => Decided::Withdrawn,
-            (RequestState::Orphaned, _) => Decided::Orphaned,
-            (RequestState::Open, _) => Decided::Closed,
-        };
-        Self {
+        let receipt = receipt.clone();
+        let resolved_by =
+            Decider { device_id: receipt.resolved_by.device_id.to_string(), name: receipt.resolved_by.name };
+        Recorded {
             request_id: receipt.request_id.to_string(),
-            decided,
-            by: receipt.resolved_by.name.clone(),
-            device: receipt.resolved_by.device_id.to_string(),
-            option: option_id.clone(),
-            items: ids.clone().unwrap_or_default(),
-            given: value.is_some() || ids.is_some() || answers.is_some(),
-            answers: answers.clone().unwrap_or_default().into_iter().collect(),
-            reason: reason.clone(),
-            edited: edited_display.clone().or_else(|| edited.clone()),
+            state: Some(receipt.state),
+            ok: receipt.ok,
+            option_id: receipt.option_id,
+            value: receipt.value,
+            ids: receipt.ids,
+            answers: receipt.answers,
+            reason: receipt.reason,
+            edited: receipt.edited,
+            edited_display: receipt.edited_display,
+            resolved_by,
         }
+        .into()
     }
 
     /// Makes the outcome of a closed request whose end is not known.
     pub fn unknown(request_id: String) -> Self {
-        Self {
-            request_id,
-            decided: Decided::Closed,
-            by: String::new(),
-            device: String::new(),
-            option: None,
-            items: Vec::new(),
-            given: false,
-            answers: Vec::new(),
-            reason: None,
-            edited: None,
-        }
+        Recorded { request_id, ..Recorded::default() }.into()
     }
 
     /// Returns a short description: `allowed by phone`.
@@ -127,6 +134,32 @@ impl Outcome {
             Decided::Withdrawn => format!("withdrawn by {by}"),
             Decided::Orphaned => "it can no longer be answered: the runtime that asked has ended".into(),
             Decided::Closed => "closed".into(),
+        }
+    }
+}
+
+impl From<Recorded> for Outcome {
+    fn from(recorded: Recorded) -> Self {
+        let Recorded { value, ids, answers, .. } = recorded;
+        Self {
+            request_id: recorded.request_id,
+            decided: match (recorded.state, recorded.ok) {
+                (Some(RequestState::Answered), Some(true)) => Decided::Allowed,
+                (Some(RequestState::Answered), Some(false)) => Decided::Denied,
+                (Some(RequestState::Answered), None) => Decided::Answered,
+                (Some(RequestState::Expired), _) => Decided::Expired,
+                (Some(RequestState::Withdrawn), _) => Decided::Withdrawn,
+                (Some(RequestState::Orphaned), _) => Decided::Orphaned,
+                (Some(RequestState::Open) | None, _) => Decided::Closed,
+            },
+            by: recorded.resolved_by.name,
+            device: recorded.resolved_by.device_id,
+            option: recorded.option_id,
+            given: value.is_some() || ids.is_some() || answers.is_some(),
+            items: ids.unwrap_or_default(),
+            answers: answers.unwrap_or_default().into_iter().collect(),
+            reason: recorded.reason,
+            edited: recorded.edited_display.or(recorded.edited),
         }
     }
 }

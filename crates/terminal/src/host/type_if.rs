@@ -277,10 +277,10 @@ mod tests {
         // It may have answered what is asked, and the program is slow.
         let mut pending = bench.pending(None);
         bench.last_output = bench.start;
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("somebody types"));
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user types"));
         let mut pending = bench.pending(None);
         assert!(bench.typing.takes(b"xy", bench.start + Duration::from_millis(2_900)));
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("somebody types"));
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user types"));
         assert!(bench.typed().is_empty());
     }
 
@@ -331,7 +331,7 @@ mod tests {
         assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(300)));
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
         let outcome = bench.look(&mut pending, 900).unwrap();
-        assert!(outcome.typed && outcome.refused.unwrap().contains("somebody types"));
+        assert!(outcome.typed && outcome.refused.unwrap().contains("a user types"));
         assert_eq!(bench.typed(), ["1"]);
         // Never taken, and something else came: nothing more is typed.
         let mut bench = self::bench("Allow touch a?");

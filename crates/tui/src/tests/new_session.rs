@@ -337,7 +337,7 @@ fn new_session_lets_a_worktree_begin_at_another_commit() {
 fn new_session_starts_an_agent_to_list_its_conversations() {
     let asleep = |stage: &mut Stage| {
         stage.keys(&["Tab", "Right"]);
-        assert!(stage.screen().contains("gemini does not run. Enter starts it"), "{}", stage.screen());
+        assert!(stage.screen().contains("gemini is not running. Enter starts it"), "{}", stage.screen());
         stage.keys(&["Tab", "Enter"]);
         let started = std::mem::take(&mut stage.effects).into_iter().find_map(|effect| match effect {
             Effect::Call { tag: CallTag::Form(FormCall::Wake(n)), request, .. } => Some((n, request)),

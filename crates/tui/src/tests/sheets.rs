@@ -327,7 +327,7 @@ fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
         calls(stage).pop()
     };
     for (sessions, changed, asks) in
-        [(&[][..], 0, "The branch fix/it is kept"), (&[], 3, "is lost: 3 files"), (&["s_2"], 0, "")]
+        [(&[][..], 0, "The branch fix/it is kept"), (&[], 3, "are lost: 3 files"), (&["s_2"], 0, "")]
     {
         let mut stage = Stage::new(80, 24, &[one.clone()], &[]);
         let list = archived(&mut stage).unwrap();
