@@ -163,3 +163,35 @@ impl From<Recorded> for Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn outcome_is_read_from_bodies_of_other_versions() {
+        let by = json!({ "device_id": "d_1", "name": "phone" });
+        for (body, decided, text) in [
+            (
+                json!({ "request_id": "q_1", "state": "answered", "ok": true, "resolved_by": by }),
+                Decided::Allowed,
+                "allowed by phone",
+            ),
+            (
+                json!({ "request_id": "q_1", "state": "answered", "option_id": "a" }),
+                Decided::Answered,
+                "answered by somebody",
+            ),
+            (json!({ "request_id": "q_1", "state": "of-tomorrow", "resolved_by": by }), Decided::Closed, "closed"),
+            (json!({ "request_id": "q_1" }), Decided::Closed, "closed"),
+        ] {
+            let outcome = Outcome::read(&body);
+            assert_eq!(
+                (outcome.request_id.as_str(), outcome.decided, outcome.words().as_str()),
+                ("q_1", decided, text)
+            );
+        }
+    }
+}

@@ -277,10 +277,10 @@ mod tests {
         // It may have answered what is asked, and the program is slow.
         let mut pending = bench.pending(None);
         bench.last_output = bench.start;
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user types"));
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user is typing"));
         let mut pending = bench.pending(None);
         assert!(bench.typing.takes(b"xy", bench.start + Duration::from_millis(2_900)));
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user types"));
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user is typing"));
         assert!(bench.typed().is_empty());
     }
 
