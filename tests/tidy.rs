@@ -531,29 +531,35 @@ fn old_words(path: &str, text: &str) -> Vec<String> {
     old.map(|tok| format!("{path}:{}: `{}`: docs/glossary.md has the word for it", tok.line, tok.text)).collect()
 }
 
-/// Doc comments that begin with a question word or a pronoun: the first word is a noun, or a verb in the third person. The doc comments of
-/// commands are the text of `--help`, and not checked.
+/// Doc comments that begin with a question word or a pronoun, and their paragraphs that begin with a pronoun: the first word is a noun, or
+/// a verb in the third person. The doc comments of commands are the text of `--help`, and not checked.
 fn first_words(path: &str, text: &str) -> Vec<String> {
     const NO_SUBJECT: &[&str] = &[
         "He", "How", "It", "Its", "She", "Them", "They", "Those", "What", "Whether", "When", "Where", "Which", "Who",
         "Whose", "Why",
     ];
+    const PRONOUNS: &[&str] = &["He", "It", "Its", "She", "Them", "They", "Those"];
     if path.starts_with("src/cli/commands/") {
         return Vec::new();
     }
     let docs =
         |line: &str| line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!")).map(str::to_owned);
-    let mut inside = false;
+    // The words that may not begin the next line of documentation.
+    let mut refused = NO_SUBJECT;
     let mut out = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let doc = docs(line);
-        if let Some(doc) = doc.as_deref().filter(|_| !inside) {
+        if let Some(doc) = doc.as_deref() {
             let word = doc.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
-            if doc.trim_start().starts_with(word) && NO_SUBJECT.contains(&word) {
+            if doc.trim_start().starts_with(word) && refused.contains(&word) {
                 out.push(format!("{path}:{}: a doc comment begins with `{word}`: begin with a noun or a verb", at + 1));
             }
         }
-        inside = doc.is_some();
+        refused = match doc.as_deref().map(str::trim) {
+            None => NO_SUBJECT,
+            Some(doc) if doc.is_empty() || doc.starts_with("# ") => PRONOUNS,
+            Some(_) => &[],
+        };
     }
     out
 }
@@ -825,6 +831,10 @@ fn planted_old_words_and_first_words_are_found() {
         ]
     );
     assert_eq!(first_words("src/cli/commands/x.rs", docs), Vec::<String>::new());
+    let paragraphs = "/// The cause.\n/// They are one sentence.\n///\n/// When it ends.\n///\n/// They end.\n/// # Errors\n/// It has none.\n";
+    let begins =
+        |line, word| format!("src/x.rs:{line}: a doc comment begins with `{word}`: begin with a noun or a verb");
+    assert_eq!(first_words("src/x.rs", paragraphs), [begins(6, "They"), begins(8, "It")]);
     let files = [
         ("src/a.rs", "pub struct Page; struct Own; mod inner { }\npub enum Kind { A }"),
         ("src/b.rs", "struct Own;\npub(super) struct Page;\nimpl T for U {\n    type Page = u8;\n}\n"),

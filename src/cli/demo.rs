@@ -1,6 +1,6 @@
 //! `plexus agent demo`: a scripted ACP agent on stdio.
 //!
-//! It speaks newline-delimited JSON-RPC 2.0, as in ACP version 1. The prompt's text is the script (see [`TOUR`](agent::TOUR) and
+//! The agent speaks newline-delimited JSON-RPC 2.0, as in ACP version 1. The prompt's text is the script (see [`TOUR`](agent::TOUR) and
 //! `docs/demo-agent.md`); nothing is ever run or written to disk.
 //!
 //! The main thread reads stdin and never waits for a prompt; each prompt has a thread; one thread writes stdout. The program uses no code

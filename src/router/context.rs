@@ -1,6 +1,6 @@
 //! The context of a prompt in the UI protocol (`ui_context`, `meta`), passed to the agent. Pure.
 //!
-//! It is added to the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it unchanged. For other runtimes,
+//! The context is added to the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it unchanged. For other runtimes,
 //! the files that it names become `resource_link` blocks, which every agent accepts.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! The surfaces of one session, which its agent draws. The session's task changes them; any code may read them.
 //!
-//! They are stored apart from the log, so that they outlive retention: each surface as a whole, then its changes, until these are as
+//! Surfaces are stored apart from the log, so that they outlive retention: each surface as a whole, then its changes, until these are as
 //! large as the whole. A change is stored in the commit of its event. Meanwhile the surfaces are locked, so that no reader sees a change
 //! whose commit may fail.
 

@@ -34,7 +34,7 @@ const MESSAGE_MEMBERS: &[&str] = &[
 /// Returns the model that the params of `model.set` name.
 ///
 /// # Errors
-/// They name none.
+/// [`INVALID_PARAMS`]: the params name no model.
 pub(super) fn model_name(params: Option<&RawValue>) -> Result<String, RuntimeError> {
     let needs = || RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}");
     params.and_then(|params| member(params, "name")).ok_or_else(needs)

@@ -1,6 +1,6 @@
 //! The keys that detach a terminal from its program, found in the typed input. Pure.
 //!
-//! They count only if they are typed: a read of a terminal has exactly one key press, and a paste comes in longer pieces.
+//! The keys count only if they are typed: a read of a terminal has exactly one key press, and a paste comes in longer pieces.
 
 use std::fmt;
 use std::str::FromStr;

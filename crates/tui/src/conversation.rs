@@ -1,7 +1,7 @@
 //! A conversation, folded from its events into blocks, and the scroll position in it. One file, since the kinds of blocks, their drawing
 //! and the movement over them depend on each other. Pure.
 //!
-//! It starts with the newest page of history and keeps only the newest blocks ([`BLOCKS_MAX`], [`BYTES_MAX`]). Older events are read page
+//! A conversation starts with the newest page of history and keeps only the newest blocks ([`BLOCKS_MAX`], [`BYTES_MAX`]). Older events are read page
 //! by page, backwards, when the user scrolls there; one such page is kept.
 
 // Exhaustive over the kinds: a new kind does not compile until it is handled here.

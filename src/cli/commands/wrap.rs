@@ -1,6 +1,6 @@
 //! `plexus wrap AGENT [ARGS…]`: starts an agent in this terminal, with its session in Plexus.
 //!
-//! It supports agents that can write the events of their terminal to a file and take input from another one, if options on their command
+//! The command supports agents that can write the events of their terminal to a file and take input from another one, if options on their command
 //! line name these files. The agent is a child in the same terminal, with the same process group: it draws and reads as without the
 //! wrapper. In addition, this process is a tunnel to the gateway: it reports that the file has grown, and appends the lines that the
 //! gateway requests. Without a gateway it looks for one twice a second, and prints nothing. On any failure, the agent runs as if it had

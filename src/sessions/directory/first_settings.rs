@@ -127,7 +127,7 @@ impl Directory {
     /// unless it was open before.
     ///
     /// # Errors
-    /// Those of `open_session` and of [`call`](Self::call); [`SessionError::NotOffered`].
+    /// The errors of `open_session` and of [`call`](Self::call); [`SessionError::NotOffered`].
     pub async fn open_session_set(
         &self,
         permit: &Permit<Prompt>,

@@ -1,7 +1,7 @@
 //! Client tools: files (`fs/*`) and terminals (`terminal/*`) that the agent asks its client for. All in one file: each
 //! method is parsed, executed and answered here.
 //!
-//! They are served if the configuration of the runtime says so. The client that opened the session executes a call, if
+//! Client tools are served if the configuration of the runtime says so. The client that opened the session executes a call, if
 //! it declared that it can; otherwise the gateway does, inside the folder of the session, and it writes and runs
 //! nothing before the user allows it.
 //!

@@ -1,6 +1,6 @@
 //! OpenCode's own server (`opencode serve`), an endpoint. One file: a connection's state, and the gateway's commands.
 //!
-//! Its API is described at `/doc` of each server; tested with 1.18. `/global/event` reports events of all folders; `sync` reads the state
+//! The API is described at `/doc` of each server; tested with 1.18. `/global/event` reports events of all folders; `sync` reads the state
 //! by requests, each for one folder. `stream` handles events, `events` translates messages, `ask` handles questions, `calls` clients' own
 //! calls, `tools` the gateway's own tools; `checkpoint` keeps what outlives the gateway; `terminal` has the servers inside terminals.
 //!

@@ -1,6 +1,6 @@
 //! OpenCode 2, an endpoint. One file: a connection's state, its reads, and the gateway's commands.
 //!
-//! Its API differs from OpenCode 1's: the routes are under `/api`, and each session has a log of events with sequence numbers
+//! The API differs from OpenCode 1's: the routes are under `/api`, and each session has a log of events with sequence numbers
 //! (`durable.seq`). Written to the schema of its repository (`packages/protocol` and `packages/schema` of github.com/anomalyco/opencode,
 //! November 2026), whose events it accepts under the names of every 2.x release; tested against a double made from that schema, since no
 //! package of it is published.
