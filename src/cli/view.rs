@@ -205,7 +205,8 @@ impl View {
                     }
                     None => {
                         let RequestHead { request_id, title } = envelope.body().unwrap_or_default();
-                        let (title, id) = (line(&title, FIELD_MAX), line(&request_id, FIELD_MAX));
+                        let (title, id) =
+                            (line(&title, FIELD_MAX), request_id.map_or_else(String::new, |id| id.to_string()));
                         self.note(&self.paint.yellow(&format!("? {title}")), out);
                         self.note(&self.paint.dim(&format!("  {id}: plexus answer {id} --allow | --deny")), out);
                     }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plexus_protocol::{Kind, Request, RequestId};
-use serde::Deserialize;
+use plexus_protocol::{Kind, Request, RequestHead, RequestId};
 use serde_json::value::RawValue;
 
 use crate::ClientEvent;
@@ -18,12 +17,6 @@ pub struct Requests {
     in_hello: BTreeMap<RequestId, Arc<Request>>,
     /// The open requests that this version cannot read, by id if that is readable.
     unreadable: Vec<Option<RequestId>>,
-}
-
-/// The part of a request, or of its outcome, that identifies it.
-#[derive(Deserialize)]
-struct RequestKey {
-    request_id: RequestId,
 }
 
 impl Requests {
@@ -43,7 +36,7 @@ impl Requests {
         match event {
             ClientEvent::Hello(hello) => {
                 let requests = &hello.requests;
-                let id = |item: &RawValue| Some(serde_json::from_str::<RequestKey>(item.get()).ok()?.request_id);
+                let id = |item: &RawValue| serde_json::from_str::<RequestHead>(item.get()).ok()?.request_id;
                 self.unreadable = requests.unreadable_items().iter().map(|item| id(item)).collect();
                 self.in_hello =
                     requests.iter().map(|request| (request.request_id.clone(), Arc::clone(request))).collect();
@@ -58,14 +51,14 @@ impl Requests {
                 Some(Kind::RequestOpened) if self.live => match event.envelope.body::<Arc<Request>>() {
                     Some(request) => return self.open.insert(request.request_id.clone(), request).is_none(),
                     None => {
-                        let id = event.envelope.body::<RequestKey>().map(|key| key.request_id);
+                        let id = event.envelope.body::<RequestHead>().and_then(|head| head.request_id);
                         if id.is_none() || !self.unreadable.contains(&id) {
                             self.unreadable.push(id);
                         }
                     }
                 },
                 Some(Kind::RequestResolved) => {
-                    if let Some(RequestKey { request_id }) = event.envelope.body() {
+                    if let Some(RequestHead { request_id: Some(request_id), .. }) = event.envelope.body() {
                         self.open.remove(&request_id);
                         self.unreadable.retain(|unreadable| unreadable.as_ref() != Some(&request_id));
                     }

@@ -255,12 +255,13 @@ pub struct Request {
     pub receipt: Option<Receipt>,
 }
 
-/// The members of a request that a client shows if only a newer version knows the rest. Absent texts are empty.
+/// The members of a request, or of its outcome, that a client needs if only a newer version knows the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct RequestHead {
-    /// The identifier.
-    pub request_id: String,
+    /// The identifier; `None` if it is absent or invalid.
+    #[serde(deserialize_with = "known_value")]
+    pub request_id: Option<RequestId>,
     /// The agent's headline.
     pub title: String,
 }

@@ -32,7 +32,7 @@ use plexus_protocol::api::stream::{StreamSnapshots, Viewer};
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
 };
-use plexus_protocol::{Cursor, ErrorBody, Kind, Position, Receipt, Request, RunBody, RunStatus, RuntimeStatusBody};
+use plexus_protocol::{Cursor, ErrorBody, Kind, Position, Request, RequestHead, RunBody, RunStatus, RuntimeStatusBody};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde::Deserialize as _;
@@ -381,10 +381,10 @@ impl Conversation {
                 }
             }
             EntryBody::RequestResolved(body) => {
-                if let Ok(receipt) = serde_json::from_value::<Receipt>(body)
-                    && let Some((ask, outcome)) = self.asks.get_mut(receipt.request_id.as_str())
+                if let Ok(RequestHead { request_id: Some(request_id), .. }) = RequestHead::deserialize(&body)
+                    && let Some((ask, outcome)) = self.asks.get_mut(request_id.as_str())
                 {
-                    *outcome = Some(RequestResult::new(&receipt, Some(ask)));
+                    *outcome = Some(RequestResult::resolved(serde_json::from_value(body).ok(), ask, last));
                 }
             }
             EntryBody::Latest(kind, body) => self.latest(kind, &body),

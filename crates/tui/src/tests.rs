@@ -939,6 +939,22 @@ fn tui_shows_an_answer_of_another_client_in_place() {
 }
 
 #[test]
+fn tui_closes_a_request_that_a_newer_gateway_closed() {
+    let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
+    stage.open_card("s_1");
+    stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
+    assert!(stage.screen().contains("? waiting for an answer"), "{}", stage.screen());
+    let receipt = json!({ "request_id": "q_1", "state": "delegated", "at": at(stage.now),
+        "resolved_by": { "device_id": "d_2", "name": "phone" } });
+    stage.event("s_1", "request_resolved", &receipt);
+    stage.keys(&["d", "a"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new());
+    stage.advance(LINGER_TIME);
+    let screen = stage.screen();
+    assert!(screen.contains("– Closed") && !screen.contains("waiting for an answer"), "{screen}");
+}
+
+#[test]
 fn tui_late_answer_shows_the_winner() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open_card("s_1");

@@ -197,6 +197,12 @@ impl RequestResult {
         }
     }
 
+    /// Returns the outcome of a request from the body of `request_resolved`; `receipt` is `None` if a newer gateway closed the request
+    /// with a state that only newer versions know. `at`: the time of the event, in milliseconds.
+    pub(crate) fn resolved(receipt: Option<Receipt>, ask: &RequestView, at: i64) -> Self {
+        receipt.map_or_else(|| Self::closed(at), |receipt| Self::new(&receipt, Some(ask)))
+    }
+
     /// The outcome of a request that was closed while the connection was lost.
     pub(crate) fn closed(at: i64) -> Self {
         Self {

@@ -9,8 +9,7 @@ use plexus_protocol::api::stream::{PresenceChanged, StreamHello};
 use plexus_protocol::api::surfaces::Surfaces;
 use plexus_protocol::api::worktrees::ListedWorktrees;
 use plexus_protocol::transcript::{EntryBody, ToolCall};
-use plexus_protocol::{Kind, Receipt, Request, Scope, SessionInfo, SessionState};
-use serde::Deserialize;
+use plexus_protocol::{Kind, Receipt, Request, RequestHead, Scope, SessionInfo, SessionState};
 
 use super::*;
 use crate::card::Card;
@@ -86,8 +85,8 @@ impl App {
         self.shared.sessions.greeting += 1;
         (self.shared.sessions.reading, self.shared.sessions.requested) = (false, None);
         let unreadable = hello.requests.unreadable_items().iter();
-        let keys = unreadable.filter_map(|item| serde_json::from_str::<RequestKey>(item.get()).ok());
-        self.shared.unreadable_requests = keys.map(|key| key.request_id).collect();
+        let heads = unreadable.filter_map(|item| serde_json::from_str::<RequestHead>(item.get()).ok());
+        self.shared.unreadable_requests = heads.filter_map(|head| head.request_id).collect();
         let open: BTreeMap<String, RequestView> = hello
             .requests
             .iter()
@@ -118,7 +117,10 @@ impl App {
                         self.on_request(ask);
                     }
                 }
-                None => self.shared.unreadable_requests.extend(event.body().map(|key: RequestKey| key.request_id)),
+                None => {
+                    let head: RequestHead = event.body().unwrap_or_default();
+                    self.shared.unreadable_requests.extend(head.request_id);
+                }
             },
             Some(Kind::RequestUpdated) => {
                 let ask = event.body().and_then(|request| RequestView::new(request, self.shared.device));
@@ -127,12 +129,10 @@ impl App {
                 }
             }
             Some(Kind::RequestResolved) => {
-                if let Some(RequestKey { request_id }) = event.body() {
+                if let Some(RequestHead { request_id: Some(request_id), .. }) = event.body() {
                     let id = request_id.as_str();
                     if let Some((ask, outcome)) = self.shared.requests.get_mut(id) {
-                        let receipt = event.body().map(|receipt| RequestResult::new(&receipt, Some(ask)));
-                        // A newer gateway may close it with a state that only newer versions know.
-                        *outcome = Some(receipt.unwrap_or_else(|| RequestResult::closed(self.shared.now)));
+                        *outcome = Some(RequestResult::resolved(event.body(), ask, self.shared.now));
                         self.shared.requests_changed = true;
                     }
                     self.shared.card.drafts.remove(id);
@@ -422,12 +422,6 @@ impl App {
         }
         self.shared.sessions.apply_update(session);
     }
-}
-
-/// The identifier of a request that cannot be read.
-#[derive(Deserialize)]
-struct RequestKey {
-    request_id: RequestId,
 }
 
 /// The stderr output of a runtime as text.
