@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::card::{answer_command, card};
 use super::client::{Client, failure};
 use super::failure::{CommandResult, FAILURE};
-use super::output::{Paint, clean, line, print};
+use super::output::{Paint, clean, line, print, unreadable};
 use super::prompts::send_prompt;
 use super::requests::{AnswerOutcome, send_answer, whole_request};
 use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_typed_line};
@@ -232,6 +232,9 @@ impl FollowSession {
                 let runs = hello.runs.iter().filter(|run| run.session_id == self.session);
                 self.runs = runs.map(|run| run.run_id.to_string()).collect();
                 let open_requests = hello.requests;
+                if let Some(text) = unreadable(open_requests.unreadable(), "request") {
+                    self.note(&format!("? {text}"));
+                }
                 let first = self.open.front().map(|request| request.request_id.clone());
                 self.open.retain(|request| open_requests.iter().any(|other| other.request_id == request.request_id));
                 if self.open.front().map(|request| &request.request_id) != first.as_ref() {
@@ -270,12 +273,15 @@ impl FollowSession {
     async fn event(&mut self, envelope: &EventEnvelope) -> anyhow::Result<()> {
         let run = envelope.run_id.as_str();
         match envelope.known_kind() {
-            Some(Kind::RequestOpened | Kind::RequestUpdated) => {
-                if let Some(request) = envelope.body::<Request>() {
+            Some(Kind::RequestOpened | Kind::RequestUpdated) => match envelope.body::<Request>() {
+                Some(request) => {
                     self.request_opened(request).await;
+                    return Ok(());
                 }
-                return Ok(());
-            }
+                // The view names it, with the command that answers it; `hello` counts those that were open before.
+                None if self.live => {}
+                None => return Ok(()),
+            },
             Some(Kind::RequestResolved) => {
                 let outcome = Outcome::read(&envelope.body().unwrap_or_default());
                 let closed = |request: &Request| request.request_id.as_str() == outcome.request_id;

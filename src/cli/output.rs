@@ -155,10 +155,17 @@ pub(crate) fn remark(text: &str) {
 
 /// Reports the number of list elements that only newer versions can read.
 pub(crate) fn remark_unreadable(count: usize, noun: &str) {
+    if let Some(text) = unreadable(count, noun) {
+        remark(&text);
+    }
+}
+
+/// Describes the number of elements that only newer versions can read; `None` if there are none.
+pub(crate) fn unreadable(count: usize, noun: &str) -> Option<String> {
     match count {
-        0 => {}
-        1 => remark(&format!("1 {noun} needs a newer plexus")),
-        _ => remark(&format!("{count} {noun}s need a newer plexus")),
+        0 => None,
+        1 => Some(format!("1 {noun} needs a newer plexus")),
+        _ => Some(format!("{count} {noun}s need a newer plexus")),
     }
 }
 
