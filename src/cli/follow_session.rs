@@ -257,14 +257,17 @@ impl FollowSession {
                     self.ended = self.live;
                 }
             }
-            ClientEvent::SessionGone(session) => {
+            ClientEvent::SessionDeleted(session) => {
                 if session == self.session {
                     self.note("· the session was deleted");
                     self.ended = true;
                 }
             }
             // The gateway sends these only to clients that follow the latest events.
-            ClientEvent::Older | ClientEvent::Runtime(_) | ClientEvent::RuntimeGone(_) | ClientEvent::Presence(_) => {}
+            ClientEvent::Older
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeRemoved(_)
+            | ClientEvent::Presence(_) => {}
             ClientEvent::Event(event) => self.event(&event.envelope).await?,
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plexus::agents::linking::{LinkRefusal, Linking, terminals_heard_at};
+use plexus::agents::linking::{LinkRefusal, Linking, last_terminal_message};
 use plexus_dialects::link::TERMINAL_DIALECTS;
 use plexus_linked::{
     FileChange, LINKED_AGENTS, LinkError, LinkPlan, LinkState, LinkedAgent, Linker, UnknownVersion, link_notices,
@@ -88,7 +88,7 @@ async fn agent_link(
         gate,
         notices,
         seen: agent.seen.to_owned(),
-        heard_at: runtime.and_then(|id| terminals_heard_at(runtimes, &id)),
+        heard_at: runtime.and_then(|id| last_terminal_message(runtimes, &id)),
         link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
         unlink: (state != LinkStanding::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
     }

@@ -29,7 +29,7 @@ use super::endpoint_event::EndpointEvent;
 use super::link::{LinkConnection, LinkHub};
 use super::meter::ReplyCharge;
 use super::sse::{SseItem, SseReader};
-use plexus_client::liveness::{LivenessWatch, Patience, Silence};
+use plexus_client::liveness::{LivenessTimeouts, LivenessWatch, Silence};
 use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_ledger::Ledger;
 use plexus_protocol::RuntimeId;
@@ -81,7 +81,7 @@ pub(super) struct EndpointTarget {
     answer: Duration,
     fetch: Duration,
     read: Duration,
-    patience: Patience,
+    liveness: LivenessTimeouts,
     silence: Duration,
     line_max: usize,
     write_max: usize,
@@ -126,7 +126,7 @@ impl EndpointTarget {
             answer: settings.answer,
             fetch: settings.fetch,
             read: settings.read,
-            patience: settings.patience,
+            liveness: settings.liveness,
             silence: settings.silence,
             line_max: settings.line_max,
             write_max: settings.write_max,
@@ -183,7 +183,7 @@ impl EndpointTarget {
                 line_max: self.line_max,
                 flushed: true,
                 lost: None,
-                watch: LivenessWatch::new(self.patience),
+                watch: LivenessWatch::new(self.liveness),
                 came: 0,
                 ping: false,
             }))),
@@ -207,7 +207,7 @@ impl EndpointTarget {
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
             return Err(format!("it answered with {:?} instead of an event stream", printable(sort)));
         }
-        let (watch, last) = (LivenessWatch::new(self.patience), Instant::now());
+        let (watch, last) = (LivenessWatch::new(self.liveness), Instant::now());
         let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
         let (sse, silence) = (SseReader::new(self.line_max), self.silence);
         Ok(EndpointConnection::Events(Box::new(Events { answer, sse, watch, last, silence, again, probe: None })))
@@ -295,9 +295,13 @@ fn same_place(one: &str, other: &str) -> bool {
 fn refused(status: u16, body: Option<&[u8]>) -> String {
     let fix = if matches!(status, 401 | 403) { "; check the runtime's secret" } else { "" };
     let body = body.unwrap_or_default();
-    let words = printable(&body[..body.len().min(ANSWER_SHOWN)]);
-    let words = words.trim();
-    if words.is_empty() { format!("it answered {status}{fix}") } else { format!("it answered {status}{fix}: {words}") }
+    let message = printable(&body[..body.len().min(ANSWER_SHOWN)]);
+    let message = message.trim();
+    if message.is_empty() {
+        format!("it answered {status}{fix}")
+    } else {
+        format!("it answered {status}{fix}: {message}")
+    }
 }
 
 /// Returns an error and its causes: reqwest's own text omits the causes.
@@ -527,7 +531,7 @@ impl Socket {
         while let Poll::Ready(silence) = self.watch.poll(cx) {
             match silence {
                 Silence::Ask => self.ping = true,
-                Silence::Dead => return Some(self.watch.words()),
+                Silence::Dead => return Some(self.watch.message()),
             }
             // If the ping cannot be written now, the endpoint does not read other frames either.
             self.write(cx).err().map(|why| self.lost.get_or_insert(why));
@@ -621,7 +625,7 @@ impl Events {
                     Silence::Dead if self.last.elapsed() >= self.silence => {
                         return vec![EndpointEvent::Lost(format!("its event stream has been silent for {:?}", self.silence))];
                     }
-                    Silence::Dead => return vec![EndpointEvent::Lost(self.watch.words())],
+                    Silence::Dead => return vec![EndpointEvent::Lost(self.watch.message())],
                 },
             }
         }

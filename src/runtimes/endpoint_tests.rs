@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
-use plexus_client::liveness::Patience;
+use plexus_client::liveness::LivenessTimeouts;
 use plexus_dialects::{
     EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
@@ -402,7 +402,7 @@ fn lively(
 
 /// Short, but long enough for a busy machine to answer.
 fn impatient(settings: &mut RuntimeSettings) {
-    settings.patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
+    settings.liveness = LivenessTimeouts { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ use tracing::Instrument as _;
 use self::endpoint::EndpointTarget;
 use self::holder_remains::{HolderRemains, clear};
 use self::process_transport::{StartMode, SurvivingProcess};
-use plexus_client::liveness::Patience;
+use plexus_client::liveness::LivenessTimeouts;
 use plexus_dialects::{Dialect, MakeDialect};
 use plexus_holder::{HolderClient, client as holder_client};
 use plexus_metrics::spans;
@@ -180,7 +180,7 @@ pub struct RuntimeSettings {
     /// Maximum time for the next piece of a reply to a `GET`. 20 s.
     pub read: Duration,
     /// Time of silence after which an endpoint is probed, and maximum time for its response. 5 s each.
-    pub patience: Patience,
+    pub liveness: LivenessTimeouts,
     /// Maximum time that an endpoint's event stream may be silent while the endpoint itself is alive: it sends something every ten
     /// seconds, so the stream is broken. 45 s.
     pub silence: Duration,
@@ -222,7 +222,7 @@ impl RuntimeSettings {
             answer: ANSWER,
             fetch: FETCH,
             read: READ,
-            patience: Patience::default(),
+            liveness: LivenessTimeouts::default(),
             silence: SILENCE,
             decided: DECIDED,
             record: std::env::var_os(RECORD).filter(|dir| !dir.is_empty()).map(PathBuf::from),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
-use plexus_client::liveness::Patience;
+use plexus_client::liveness::LivenessTimeouts;
 use plexus_client::{Address, Client, ClientEvent, Error, Follow, FollowStart, Requests};
 use plexus_protocol::transcript::{Content, EntryBody, Role};
 use plexus_protocol::{Answer, RequestId, RequestState, SessionId};
@@ -141,12 +141,12 @@ async fn rust_client_example_shows_what_happens() {
 async fn rust_client_loses_and_finds_a_stopped_gateway() {
     let gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
-    let patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
-    let client = Client::new(&gateway.url, &gateway.token).patient(patience);
+    let timeouts = LivenessTimeouts { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
+    let client = Client::new(&gateway.url, &gateway.token).with_timeouts(timeouts);
     let mut follow = client.attach(Some(&session), FollowStart::Now);
     while !matches!(next(&mut follow).await, ClientEvent::Live) {}
     // The gateway is stopped (SIGSTOP) and alive.
-    assert!(tokio::time::timeout(5 * patience.quiet, follow.next()).await.is_err());
+    assert!(tokio::time::timeout(5 * timeouts.quiet, follow.next()).await.is_err());
     client.sessions().await.unwrap();
     let signal = |name: &str| {
         assert!(Command::new("kill").args([name, &gateway.pid().to_string()]).status().unwrap().success());

@@ -56,8 +56,8 @@ async fn guide(state: Core, _: Call) -> RouteResult {
 
 async fn file(state: &Core, name: &'static str, kind: &'static str) -> RouteResult {
     let none = || {
-        let words = "this gateway has no CA of its own: create one with `plexus tls init`";
-        Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
+        let message = "this gateway has no CA of its own: create one with `plexus tls init`";
+        Problem::new(StatusCode::NOT_FOUND, "no_ca", message)
     };
     let folder = state.public_addresses.ca().ok_or_else(none)?;
     // Read each time, since `plexus tls init` may run after the gateway's start.

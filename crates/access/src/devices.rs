@@ -61,7 +61,7 @@ pub fn routes() -> Vec<Route<Core>> {
             .response::<Devices>(200),
         secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", enrol))
             .request::<NewDevice>().response::<NewToken>(201),
-        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or allow it to answer from notifications", alter)
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or allow it to answer from notifications", change_device)
             .request::<DeviceChanges>().response::<Identity>(200),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device immediately", revoke)
             .empty(204),
@@ -82,7 +82,7 @@ pub fn routes() -> Vec<Route<Core>> {
         // The code authenticates the request.
         secret(route(POST, "/v1/pair", Policy::Public, UNAUTHENTICATED, "Exchange a one-time code for a device's token or cookie", pair))
             .request::<RedeemCode>().response::<NewToken>(200).response::<PhoneTicket>(202),
-        secret(route(POST, "/v1/pair/look", Policy::Public, UNAUTHENTICATED, "What a short code grants", look))
+        secret(route(POST, "/v1/pair/look", Policy::Public, UNAUTHENTICATED, "What a short code grants", look_up_code))
             .request::<CodeLookup>().response::<PairingInvitation>(200),
         // The ticket authenticates the request.
         secret(route(POST, "/v1/pair/wait", Policy::Public, UNAUTHENTICATED, "The result of joining with a short code", fetch))
@@ -170,7 +170,7 @@ fn welcome(device: &Device, token: &str) -> RouteResult {
     let Some(origin) = &device.origin else {
         return json(StatusCode::OK, &NewToken { token: Some(token.to_owned()), ..without_token(device) });
     };
-    let mut response = again(device, &csrf(token))?;
+    let mut response = existing_device(device, &csrf(token))?;
     cookies::set(&mut response, origin, token);
     Ok(response)
 }
@@ -192,7 +192,7 @@ async fn welcome_browser(
 }
 
 /// Returns the response for a browser that is this device already.
-fn again(device: &Device, csrf: &str) -> RouteResult {
+fn existing_device(device: &Device, csrf: &str) -> RouteResult {
     json(StatusCode::OK, &NewToken { csrf: Some(csrf.to_owned()), ..without_token(device) })
 }
 
@@ -200,7 +200,7 @@ fn device_id(call: &Call) -> Result<DeviceId, Problem> {
     call.id(|| no_such("device_not_found", "device"))
 }
 
-async fn alter(state: Core, call: Call) -> RouteResult {
+async fn change_device(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let DeviceChanges { name, lock_screen } = call.json()?;
     if name.is_none() && lock_screen.is_none() {
@@ -225,10 +225,10 @@ async fn revoke_local_browsers(state: Core, call: Call) -> RouteResult {
 async fn mint_code(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
-    let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
+    let lifetime = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
     may_grant(&call, &grant)?;
-    let code = state.auth.mint_code(&permit, grant, life)?;
+    let code = state.auth.mint_code(&permit, grant, lifetime)?;
     json(StatusCode::CREATED, &code)
 }
 
@@ -244,7 +244,7 @@ async fn pair(state: Core, call: Call) -> RouteResult {
         && let Some((device, csrf)) = cookies::held(&state.auth, &call.parts)
         && state.auth.redeem_again(&device, &code)
     {
-        return again(device.device(), &csrf);
+        return existing_device(device.device(), &csrf);
     }
     match state.auth.redeem(&code, &name, origin).await {
         Ok((device, token)) => welcome_browser(&state, &call, &device, &token, browser).await,
@@ -264,7 +264,7 @@ async fn sign_in(state: Core, call: Call) -> RouteResult {
     let by = caller.device();
     let own = |device: &Device| device.parent.as_ref() == Some(&by.device_id) && device.grant == by.grant;
     if let Some((device, csrf)) = cookies::held(&state.auth, &call.parts).filter(|(held, _)| own(held.device())) {
-        return again(device.device(), &csrf);
+        return existing_device(device.device(), &csrf);
     }
     let name = name.unwrap_or_else(|| by.name.clone());
     let (device, token) = state.auth.sign_in(caller, &name, origin).await?;
@@ -287,11 +287,11 @@ async fn begin_pairing(state: Core, call: Call) -> RouteResult {
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
     may_grant(&call, &grant)?;
-    let begun = state.auth.begin_pairing(&permit, grant, name.as_deref())?;
-    let url = format!("{}/#pair={}", state.base(), begun.code.replace('-', ""));
-    let place = format!("/v1/pairings/{}", begun.pairing_id);
-    let BegunPairing { pairing_id, code, expires_at } = begun;
-    created(&place, &PairingBegun { qr: qr(&url)?, pairing_id, code, url, expires_at })
+    let offer = state.auth.begin_pairing(&permit, grant, name.as_deref())?;
+    let url = format!("{}/#pair={}", state.base(), offer.code.replace('-', ""));
+    let location = format!("/v1/pairings/{}", offer.pairing_id);
+    let BegunPairing { pairing_id, code, expires_at } = offer;
+    created(&location, &PairingBegun { qr: qr(&url)?, pairing_id, code, url, expires_at })
 }
 
 fn pairing_id(call: &Call) -> String {
@@ -328,7 +328,7 @@ async fn refuse(state: Core, call: Call) -> RouteResult {
     no_content()
 }
 
-async fn look(state: Core, call: Call) -> RouteResult {
+async fn look_up_code(state: Core, call: Call) -> RouteResult {
     let CodeLookup { code } = call.json()?;
     let found = state.auth.find(guard::peer(&call.parts), &code)?;
     let gateway = PairingHost { name: machine(), version: state.version.to_owned() };
@@ -362,18 +362,18 @@ async fn share(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let (session, _) = session_of::<Admin>(&state, &call)?;
     let NewShare { hours } = call.json()?;
-    let life = Duration::from_secs(hours.unwrap_or(SHARE_HOURS).saturating_mul(3600));
-    if life.is_zero() || life > SHARE_LIFE {
+    let lifetime = Duration::from_secs(hours.unwrap_or(SHARE_HOURS).saturating_mul(3600));
+    if lifetime.is_zero() || lifetime > SHARE_LIFE {
         return Err(Problem::invalid(format!("`hours` must be 1 to {}", SHARE_LIFE.as_secs() / 3600)));
     }
     // A session's title may contain anything; a device's name may not.
     let title: String = session.title.as_deref().unwrap_or_default().chars().take(TITLE_CHARS).collect();
-    let share = async |name: &str| state.auth.share(&permit, session.session_id.clone(), name, life).await;
+    let share = async |name: &str| state.auth.share(&permit, session.session_id.clone(), name, lifetime).await;
     let (device, token) = match share(&format!("link to {title}")).await {
         Err(AuthError::Invalid(_)) => share("link to a session").await?,
         shared => shared?,
     };
     let url = format!("{}/#share={token}", state.base());
-    let place = format!("/v1/devices/{}", device.device_id);
-    created(&place, &Share { device_id: device.device_id.clone(), url, token, expires_at: device.expires_at })
+    let location = format!("/v1/devices/{}", device.device_id);
+    created(&location, &Share { device_id: device.device_id.clone(), url, token, expires_at: device.expires_at })
 }

@@ -86,10 +86,10 @@ pub enum ListenerError {
     #[error(transparent)]
     Certificate(#[from] TlsError),
     /// The configuration defines the listener or proxy.
-    #[error("the configuration has {what}, which only an edit of the file and a restart can change")]
+    #[error("the configuration has {setting}, which only an edit of the file and a restart can change")]
     Configured {
         /// The existing listener.
-        what: &'static str,
+        setting: &'static str,
     },
     /// The addition cannot be stored.
     #[error("{}: {error}", .path.display())]
@@ -315,7 +315,7 @@ impl Listeners {
     /// Adds a TLS listener at this address, or moves the added one. It is served when this returns.
     async fn add_tls(&self, address: SocketAddr) -> Result<(), ListenerError> {
         if self.shared.configured.tls.is_some() {
-            return Err(ListenerError::Configured { what: "a [tls] section" });
+            return Err(ListenerError::Configured { setting: "a [tls] section" });
         }
         let mut state = self.shared.changing.lock().await;
         if let Some(tls) = state.tls.as_mut().filter(|tls| tls.address == address) {
@@ -360,7 +360,7 @@ impl Listeners {
     /// Accepts requests that a proxy on this machine forwards under `url`, or stops accepting them. Returns whether anything changed.
     async fn set_proxy(&self, url: Option<String>) -> Result<bool, ListenerError> {
         if url.is_some() && self.shared.configured.public_url.is_some() {
-            return Err(ListenerError::Configured { what: "a `public_url`" });
+            return Err(ListenerError::Configured { setting: "a `public_url`" });
         }
         let mut state = self.shared.changing.lock().await;
         if state.added.proxy == url {

@@ -68,13 +68,13 @@ fn server(value: &Value) -> Option<AgentMcpServer> {
 
 fn skill(value: &Value) -> Option<Skill> {
     let name = text(&value["name"]).or_else(|| text(&value["id"]))?;
-    let of = |member: &str| text(&value[member]).unwrap_or_default();
+    let member = |name: &str| text(&value[name]).unwrap_or_default();
     Some(Skill {
         id: text(&value["id"]).unwrap_or_else(|| name.clone()),
         name,
-        description: of("description"),
-        path: of("path"),
-        dir: of("dir"),
+        description: member("description"),
+        path: member("path"),
+        dir: member("dir"),
         scope: word(&value["scope"]),
         mtime_ms: value["mtime_ms"].as_u64().unwrap_or_default(),
     })
@@ -134,8 +134,8 @@ async fn ask(
     }
     let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;
     let reply = state.directory.call(permit, &session.session_id, method.into(), Some(params), false);
-    let silent = |_| Problem::from(SessionError::RuntimeSilent(ANSWER_TIME.as_secs()));
-    let reply = tokio::time::timeout(ANSWER_TIME, reply).await.map_err(silent)??;
+    let no_reply = |_| Problem::from(SessionError::RuntimeSilent(ANSWER_TIME.as_secs()));
+    let reply = tokio::time::timeout(ANSWER_TIME, reply).await.map_err(no_reply)??;
     #[derive(Deserialize)]
     struct Reply(Value);
     let Reply(response) = object::from_str(reply.get()).unwrap_or(Reply(Value::Null));

@@ -67,7 +67,7 @@ pub fn routes() -> Vec<Route<Core>> {
 async fn list(state: Core, call: Call) -> RouteResult {
     let (under, prefix) = (parameter(&call, "under").filter(|under| !under.is_empty()), parameter(&call, "prefix"));
     let caller = call.caller()?;
-    let administrates = caller.device().grant.covers(Scope::Admin, Target::Gateway);
+    let is_admin = caller.device().grant.covers(Scope::Admin, Target::Gateway);
     if under.is_some() {
         gateway::<Admin>(&call)?;
     }
@@ -87,10 +87,10 @@ async fn list(state: Core, call: Call) -> RouteResult {
         .collect();
     let turn = tokio::time::timeout(DISK_WAIT, READING.acquire()).await.map_err(|_| slow())?;
     let turn = turn.map_err(|_| Problem::internal())?;
-    let look = tokio::task::spawn_blocking(move || {
+    let listing = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         let recent = recent(used).into();
-        if !administrates {
+        if !is_admin {
             return Ok(Folders { under: None, parent: None, folders: KnownItems::default(), more: false, recent });
         }
         let (folders, more) = below(&under, &prefix)?;
@@ -98,7 +98,7 @@ async fn list(state: Core, call: Call) -> RouteResult {
         Ok(Folders { under: Some(under.display().to_string()), parent, folders: folders.into(), more, recent })
     });
     let found: Result<Folders, Problem> =
-        tokio::time::timeout(DISK_WAIT, look).await.map_err(|_| slow())?.map_err(|_| Problem::internal())?;
+        tokio::time::timeout(DISK_WAIT, listing).await.map_err(|_| slow())?.map_err(|_| Problem::internal())?;
     json(StatusCode::OK, &found?)
 }
 
@@ -118,21 +118,21 @@ async fn folder_files(state: Core, call: Call) -> RouteResult {
 }
 
 fn slow() -> Problem {
-    let words = "the disk did not answer within 5 seconds: try again, or type the whole path";
-    Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
+    let message = "the disk did not answer within 5 seconds: try again, or type the whole path";
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", message)
 }
 
 /// Returns the reason why a folder cannot be read.
 fn unreadable(folder: &Path, error: &std::io::Error) -> Problem {
-    let shown = folder.display();
+    let path = folder.display();
     match error.kind() {
         ErrorKind::NotFound => {
-            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("there is no folder {shown}"))
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("there is no folder {path}"))
         }
         ErrorKind::NotADirectory => {
-            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("{shown} is a file, not a folder"))
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("{path} is a file, not a folder"))
         }
-        _ => Problem::new(StatusCode::FORBIDDEN, "folder_unreadable", format!("{shown} cannot be read: {error}")),
+        _ => Problem::new(StatusCode::FORBIDDEN, "folder_unreadable", format!("{path} cannot be read: {error}")),
     }
 }
 
@@ -160,7 +160,7 @@ fn folder_of(text: &str, home: &Path) -> Result<PathBuf, Problem> {
 /// Returns the folders in a folder whose names begin with `prefix`, by name, and whether there are more.
 fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem> {
     let entries = std::fs::read_dir(under).map_err(|error| unreadable(under, &error))?;
-    let wanted = prefix.to_lowercase();
+    let prefix = prefix.to_lowercase();
     let mut found = Vec::new();
     let mut more = false;
     for (n, entry) in entries.enumerate() {
@@ -171,7 +171,7 @@ fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem
         let Ok(entry) = entry else { continue };
         let Ok(name) = entry.file_name().into_string() else { continue };
         let lower = name.to_lowercase();
-        if !lower.starts_with(&wanted) || (name.starts_with('.') && !wanted.starts_with('.')) {
+        if !lower.starts_with(&prefix) || (name.starts_with('.') && !prefix.starts_with('.')) {
             continue;
         }
         let Ok(kind) = entry.file_type() else { continue };
@@ -192,12 +192,12 @@ fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem
 
 /// Returns the folders that exist.
 fn recent(used: Vec<(String, Timestamp)>) -> Vec<RecentFolder> {
-    let there = used.into_iter().filter(|(path, _)| Path::new(path).is_dir()).take(RECENT_MAX);
+    let existing = used.into_iter().filter(|(path, _)| Path::new(path).is_dir()).take(RECENT_MAX);
     let folder = |(path, used_at): (String, Timestamp)| {
         let name = path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
         RecentFolder { name: name.to_owned(), git: Path::new(&path).join(".git").exists(), path, used_at }
     };
-    there.map(folder).collect()
+    existing.map(folder).collect()
 }
 
 #[cfg(test)]

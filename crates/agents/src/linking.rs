@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route<LinkingState>> {
 }
 
 /// Returns the time of the last message from the terminals of this runtime.
-pub fn terminals_heard_at(runtimes: &[Arc<RuntimeInfo>], id: &RuntimeId) -> Option<Timestamp> {
+pub fn last_terminal_message(runtimes: &[Arc<RuntimeInfo>], id: &RuntimeId) -> Option<Timestamp> {
     runtimes.iter().find(|runtime| runtime.runtime_id == *id)?.heard_at
 }
 

@@ -69,7 +69,7 @@ pub struct NewSessionsState {
 /// The sessions that were opened with an idempotency key. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct OpenedSessions {
-    kept: Arc<Mutex<VecDeque<OpenedOnce>>>,
+    opened: Arc<Mutex<VecDeque<OpenedOnce>>>,
 }
 
 struct OpenedOnce {
@@ -84,16 +84,16 @@ impl OpenedSessions {
     /// Returns the session of a key: empty until it is open, and again if that fails.
     fn session(&self, device: &DeviceId, key: String, body: &[u8]) -> Result<Arc<OnceCell<SessionId>>, SessionError> {
         let digest: [u8; 32] = Sha256::digest(body).into();
-        let mut kept = self.kept.lock();
-        if let Some(there) = kept.iter().find(|there| there.device == *device && there.key == key) {
-            let session = Arc::clone(&there.session);
-            return if there.digest == digest { Ok(session) } else { Err(SessionError::KeyReused) };
+        let mut opened = self.opened.lock();
+        if let Some(existing) = opened.iter().find(|existing| existing.device == *device && existing.key == key) {
+            let session = Arc::clone(&existing.session);
+            return if existing.digest == digest { Ok(session) } else { Err(SessionError::KeyReused) };
         }
-        if kept.len() >= KEYS_KEPT {
-            kept.pop_front();
+        if opened.len() >= KEYS_KEPT {
+            opened.pop_front();
         }
         let session = Arc::default();
-        kept.push_back(OpenedOnce { device: device.clone(), key, digest, session: Arc::clone(&session) });
+        opened.push_back(OpenedOnce { device: device.clone(), key, digest, session: Arc::clone(&session) });
         Ok(session)
     }
 }
@@ -105,9 +105,9 @@ async fn open(state: NewSessionsState, call: Call) -> RouteResult {
     let session = match idempotency_key(&call)? {
         None => open_once(&state, &call, caller, new).await?,
         Some(key) => {
-            let once = state.opened.session(&caller.device().device_id, key, &call.body)?;
+            let cell = state.opened.session(&caller.device().device_id, key, &call.body)?;
             let open = || async { Ok::<_, Problem>(open_once(&state, &call, caller, new).await?.session_id.clone()) };
-            let id = once.get_or_try_init(open).await?;
+            let id = cell.get_or_try_init(open).await?;
             state.core.directory.session(id).ok_or_else(|| no_such("session_not_found", "session"))?
         }
     };
@@ -183,19 +183,19 @@ struct StartedRuntime {
     directory: Directory,
     permit: Permit<Admin>,
     id: RuntimeId,
-    kept: bool,
+    retained: bool,
 }
 
 impl StartedRuntime {
     fn keep(mut self) {
-        self.kept = true;
+        self.retained = true;
     }
 
     /// Removes the runtime; returns the problem, with the output of its program.
     async fn remove(mut self, mut problem: Problem) -> Problem {
-        self.kept = true;
+        self.retained = true;
         if problem.more.stderr.is_none() {
-            problem.more.stderr = self.directory.runtime(&self.id).and_then(|info| words_of(&info));
+            problem.more.stderr = self.directory.runtime(&self.id).and_then(|info| stderr_text(&info));
         }
         // Spawned, so that it continues if the client disconnects.
         let _ = tokio::spawn(removed(self.directory.clone(), self.permit.clone(), self.id.clone())).await;
@@ -205,7 +205,7 @@ impl StartedRuntime {
 
 impl Drop for StartedRuntime {
     fn drop(&mut self) {
-        if self.kept {
+        if self.retained {
             return;
         }
         // The client disconnected.
@@ -226,9 +226,9 @@ async fn removed(directory: Directory, permit: Permit<Admin>, id: RuntimeId) {
 }
 
 /// Returns the end of the text that a runtime's program wrote to stderr.
-fn words_of(info: &RuntimeInfo) -> Option<String> {
-    let words = info.stderr_tail.trim();
-    (!words.is_empty()).then(|| words.to_owned())
+fn stderr_text(info: &RuntimeInfo) -> Option<String> {
+    let text = info.stderr_tail.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Returns a ready runtime of the agent: the one that runs already, else a new one.
@@ -243,8 +243,8 @@ async fn ready_agent(
     let mut tries = TRIES;
     loop {
         tries -= 1;
-        let (id, started) = match there(state, caller, &spec, named) {
-            Some(there) => (there.runtime_id.clone(), None),
+        let (id, started) = match existing_runtime(state, caller, &spec, named) {
+            Some(existing_runtime) => (existing_runtime.runtime_id.clone(), None),
             None => {
                 within_limit(call, effect)?;
                 begin(state, call, spec.clone(), named).await?
@@ -261,7 +261,12 @@ async fn ready_agent(
 }
 
 /// Returns the runtime that runs the agent already, preferably a ready one. One process of these dialects serves any number of sessions.
-fn there(state: &NewSessionsState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> Option<Arc<RuntimeInfo>> {
+fn existing_runtime(
+    state: &NewSessionsState,
+    caller: &Caller,
+    spec: &RuntimeSpec,
+    named: bool,
+) -> Option<Arc<RuntimeInfo>> {
     if !matches!(spec.dialect.as_str(), "acp" | "codex") {
         return None;
     }
@@ -296,7 +301,7 @@ async fn begin(
     // A runtime that had ended before is not removed if it fails again: its sessions can still be read.
     let is_new = before.is_none();
     let id = state.core.directory.start_runtime(&permit, spec).await?.runtime_id.clone();
-    let started = StartedRuntime { directory: state.core.directory.clone(), permit, id: id.clone(), kept: !is_new };
+    let started = StartedRuntime { directory: state.core.directory.clone(), permit, id: id.clone(), retained: !is_new };
     Ok((id, is_new.then_some(started)))
 }
 
@@ -316,11 +321,11 @@ async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> 
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => {
                 let why = info.problem.as_deref().unwrap_or("it ended");
-                return Err(failed(why, words_of(&info)));
+                return Err(failed(why, stderr_text(&info)));
             }
             RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown if Instant::now() >= until => {
                 let seconds = READY_WAIT.as_secs();
-                return Err(failed(&format!("it was not ready after {seconds} seconds"), words_of(&info)));
+                return Err(failed(&format!("it was not ready after {seconds} seconds"), stderr_text(&info)));
             }
             RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {}
         }
@@ -348,6 +353,6 @@ mod tests {
             opened.session(&other, format!("k{n}"), b"{}").unwrap();
         }
         assert!(opened.session(&one, "k".into(), b"{}").unwrap().get().is_none(), "the oldest keys are forgotten");
-        assert_eq!(opened.kept.lock().len(), KEYS_KEPT);
+        assert_eq!(opened.opened.lock().len(), KEYS_KEPT);
     }
 }

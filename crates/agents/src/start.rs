@@ -66,9 +66,9 @@ async fn list(state: AgentsState, call: Call) -> RouteResult {
     let runtimes = state.core.directory.runtimes();
     for agent in &mut agents {
         let connect = Connect::Command(agent.command.clone());
-        let there =
+        let running =
             runtimes.iter().find(|one| one.state != RuntimeState::Exited && runs(one, &agent.dialect, &connect));
-        agent.runtime_id = there.map(|there| there.runtime_id.clone());
+        agent.runtime_id = running.map(|running| running.runtime_id.clone());
     }
     json(StatusCode::OK, &Agents { agents: agents.into() })
 }
@@ -81,10 +81,10 @@ pub(crate) fn start_effect(start: &StartRuntime) -> Effect {
 
 async fn start_runtime(state: AgentsState, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
-    let wanted: StartRuntime = call.json()?;
-    within_limit(&call, start_effect(&wanted))?;
-    let named = wanted.id.is_some();
-    let mut spec = start_spec(&state.presets, wanted)?;
+    let request: StartRuntime = call.json()?;
+    within_limit(&call, start_effect(&request))?;
+    let named = request.id.is_some();
+    let mut spec = start_spec(&state.presets, request)?;
     if !named {
         spec.id = free_name(&state.core, spec.id);
     }
@@ -93,8 +93,8 @@ async fn start_runtime(state: AgentsState, call: Call) -> RouteResult {
 }
 
 /// Returns the settings of the requested runtime; its name may be in use.
-pub(crate) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
-    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
+pub(crate) fn start_spec(presets: &Presets, request: StartRuntime) -> Result<RuntimeSpec, Problem> {
+    if let Some(cwd) = request.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
         return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
     }
     // Without `..`: a new member does not compile until it has an effect.
@@ -115,14 +115,14 @@ pub(crate) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<Runt
         secret,
         remote,
         serve,
-    } = wanted;
+    } = request;
     let changes = PresetChanges { id, cwd, env };
     let spec = match preset {
         Some(_) if dialect.is_some() || command.is_some() || connect.is_some() => {
             return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
         }
         Some(preset) => presets(&preset, &changes).map_err(Problem::invalid)?,
-        None => spec_of(dialect, command, connect, changes)?,
+        None => custom_spec(dialect, command, connect, changes)?,
     };
     Ok(RuntimeSpec {
         pass_env: spec.pass_env.into_iter().chain(pass_env).collect(),
@@ -138,7 +138,7 @@ pub(crate) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<Runt
     })
 }
 
-fn spec_of(
+fn custom_spec(
     dialect: Option<String>,
     command: Option<Vec<String>>,
     connect: Option<String>,

@@ -77,7 +77,7 @@ fn sessions_in(core: &Core, path: &Path) -> Vec<SessionId> {
 
 /// Returns the problem of a worktree that cannot be made, listed or removed.
 pub(crate) fn problem(error: WorktreeError) -> Problem {
-    let words = error.to_string();
+    let message = error.to_string();
     let (status, code) = match &error {
         WorktreeError::Problem(problem) => match problem {
             WorktreeProblem::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
@@ -98,5 +98,5 @@ pub(crate) fn problem(error: WorktreeError) -> Problem {
         WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some(losses(*risk)),
         _ => None,
     };
-    Problem::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
+    Problem::new(status, code, message).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
 }

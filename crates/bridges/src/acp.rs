@@ -49,14 +49,21 @@ enum Line {
 /// # Errors
 /// The gateway was not reached, or refuses this client ([`plexus_client::Error`]); or the system provides no random numbers.
 pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<RuntimeId>) -> anyhow::Result<()> {
-    let (mut lines, editor_gone) = reader();
+    let (mut lines, editor_closed) = reader();
     // A connection must send `initialize` soon, so connect only once the editor has sent it.
     let Some(first_line) = lines.recv().await else { return Ok(()) };
     let socket = client.socket(PATH).await?;
     let (editor, writing) = writer();
     let proxy = AcpProxy::new(name()?, session.map(|id| id.to_string()), runtime.map(|id| id.to_string()));
-    let mut bridge =
-        Bridge { client, proxy, out: ProxyOutput::default(), first_line: Some(first_line), lines, editor_gone, editor };
+    let mut bridge = Bridge {
+        client,
+        proxy,
+        out: ProxyOutput::default(),
+        first_line: Some(first_line),
+        lines,
+        editor_closed,
+        editor,
+    };
     let outcome = bridge.run(socket).await;
     // Queued messages are still written; an editor that does not read them has exited.
     drop(bridge);
@@ -74,7 +81,7 @@ fn name() -> anyhow::Result<String> {
 /// Reads the editor's lines; reports the end of stdin at once, even if lines are queued.
 fn reader() -> (mpsc::Receiver<Line>, watch::Receiver<bool>) {
     let (tx, rx) = mpsc::channel(LINES_QUEUED);
-    let (editor_gone_tx, editor_gone) = watch::channel(false);
+    let (editor_closed_tx, editor_closed) = watch::channel(false);
     tokio::spawn(async move {
         let mut stdin = BufReader::new(tokio::io::stdin());
         // An error of stdin counts as its end.
@@ -83,9 +90,9 @@ fn reader() -> (mpsc::Receiver<Line>, watch::Receiver<bool>) {
                 return;
             }
         }
-        editor_gone_tx.send_replace(true);
+        editor_closed_tx.send_replace(true);
     });
-    (rx, editor_gone)
+    (rx, editor_closed)
 }
 
 /// Reads the next line that is not empty, without its line feed; `None` at the end of the stream.
@@ -154,7 +161,7 @@ struct Bridge {
     /// The editor's first line, which was read before there was a connection.
     first_line: Option<Line>,
     lines: mpsc::Receiver<Line>,
-    editor_gone: watch::Receiver<bool>,
+    editor_closed: watch::Receiver<bool>,
     editor: mpsc::Sender<String>,
 }
 
@@ -222,7 +229,7 @@ impl Bridge {
                     Some(line) => forward(&mut self.proxy, line, out),
                     None => break End::Left,
                 },
-                _ = self.editor_gone.wait_for(|editor_gone| *editor_gone), if !self.proxy.is_ready() => break End::Left,
+                _ = self.editor_closed.wait_for(|closed| *closed), if !self.proxy.is_ready() => break End::Left,
                 () = self.editor.closed() => break End::Left,
             }
         };
@@ -260,7 +267,7 @@ impl Bridge {
                         (Ok(_), None) => {}
                         (Err(_), _) => return Ok(None),
                     },
-                    _ = self.editor_gone.wait_for(|editor_gone| *editor_gone) => return Ok(None),
+                    _ = self.editor_closed.wait_for(|closed| *closed) => return Ok(None),
                     () = self.editor.closed() => return Ok(None),
                     () = &mut sleep => break,
                 }
@@ -275,8 +282,8 @@ impl Bridge {
 
     /// Writes the log to stderr; an editor shows it in its own log.
     fn log(&mut self) {
-        for words in self.out.log.drain(..) {
-            let _ = writeln!(std::io::stderr(), "plexus: {}", clean(&words));
+        for message in self.out.log.drain(..) {
+            let _ = writeln!(std::io::stderr(), "plexus: {}", clean(&message));
         }
     }
 }

@@ -31,7 +31,7 @@ const LINE_MAX: usize = 64 << 20;
 /// Maximum number of queued lines; at this many stdin is not read.
 const LINES_QUEUED: usize = 16;
 /// Time that calls are retried while the gateway does not respond: it may be restarting.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_TIME: Duration = Duration::from_secs(30);
 /// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Time for the terminal UI to show the error before the bridge ends.
@@ -170,7 +170,7 @@ async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool)
         match why {
             NoReply::Refused(_) => return Err(why),
             NoReply::Lost(_) if !retry => return Err(why),
-            NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > PATIENCE => return Err(why),
+            NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > RETRY_TIME => return Err(why),
             NoReply::Lost(_) | NoReply::NotSent(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }

@@ -30,7 +30,7 @@ use tools::{INSTRUCTIONS, TOOLS, WAIT_MAX};
 
 mod arguments;
 mod gateway;
-mod once;
+mod http;
 mod queues;
 mod stdio;
 #[cfg(test)]
@@ -38,7 +38,7 @@ mod tests;
 mod tools;
 
 pub use gateway::{CallError, Carrier, FindGateway, GatewayCall};
-pub use once::respond;
+pub use http::respond;
 
 /// The supported versions of MCP: those that begin with `initialize`.
 pub const PROTOCOL_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -394,8 +394,8 @@ fn new_key() -> Result<String, String> {
 
 /// Reads a reply of the gateway.
 fn read<T: DeserializeOwned>(reply: Value) -> Result<T, String> {
-    let strange = |_| "the gateway's reply could not be understood: it is of another version".to_owned();
-    serde_json::from_value(reply).map_err(strange)
+    let unreadable = |_| "the gateway's reply could not be understood: it is of another version".to_owned();
+    serde_json::from_value(reply).map_err(unreadable)
 }
 
 /// Formats an error for the model.
@@ -411,6 +411,6 @@ fn explain(error: CallError, tool: &str) -> String {
             "{tool} had no reply, and may or may not have been carried out: {why}. Go on with your task; later, ui_show shows the \
              surface anew."
         ),
-        CallError::AgentGone => "stdin was closed".into(),
+        CallError::AgentClosed => "stdin was closed".into(),
     }
 }

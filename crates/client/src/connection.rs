@@ -12,7 +12,7 @@ use tungstenite::Message;
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 
-use crate::liveness::{CountedSocket, LivenessSocket, Patience};
+use crate::liveness::{CountedSocket, LivenessSocket, LivenessTimeouts};
 use crate::{Address, Error};
 
 /// Timeout of a closing handshake.
@@ -22,7 +22,7 @@ pub(crate) const NATIVE: &str = "/v1/ws";
 /// Maximum length of a received message, in bytes: an event wraps a line of a runtime, which may be that long.
 const MESSAGE_MAX: usize = 1 << 30;
 /// Timeout of connecting and of the first replies; after it, the connection counts as lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// The first pause before a reconnect; it doubles.
 const BACKOFF: Duration = Duration::from_millis(200);
 /// The maximum pause before a reconnect.
@@ -39,8 +39,8 @@ impl CallConnection {
     ///
     /// # Errors
     /// The errors of [`Client::call`](crate::Client::call), except [`Error::Lost`], since no call was sent yet.
-    pub(crate) async fn open(address: &Address, patience: Patience) -> Result<Self, Error> {
-        let mut connection = Self { socket: connect(address, NATIVE, patience).await?, next: 0 };
+    pub(crate) async fn open(address: &Address, timeouts: LivenessTimeouts) -> Result<Self, Error> {
+        let mut connection = Self { socket: connect(address, NATIVE, timeouts).await?, next: 0 };
         connection.ask("initialize", &hello()).await.map_err(|error| match error {
             Error::Lost(why) => Error::Unreached(why),
             error => error,
@@ -65,7 +65,7 @@ impl CallConnection {
         let id = json!(self.next);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
-        let sent = tokio::time::timeout(PATIENCE, self.socket.send(Message::text(message.to_string()))).await;
+        let sent = tokio::time::timeout(TIMEOUT, self.socket.send(Message::text(message.to_string()))).await;
         sent.map_err(|_| Error::Lost("the gateway no longer reads from this connection".into()))?.map_err(lost)?;
         loop {
             let text = match self.socket.next().await {
@@ -141,7 +141,11 @@ pub fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
 }
 
 /// Connects to a WebSocket of the gateway, with the token in the handshake.
-pub(crate) async fn connect(address: &Address, path: &str, patience: Patience) -> Result<LivenessSocket, Error> {
+pub(crate) async fn connect(
+    address: &Address,
+    path: &str,
+    timeouts: LivenessTimeouts,
+) -> Result<LivenessSocket, Error> {
     let dial = async {
         let lost = |why: std::io::Error| Error::Unreached(why.to_string());
         let bad = || Error::Address(address.url.clone());
@@ -157,7 +161,7 @@ pub(crate) async fn connect(address: &Address, path: &str, patience: Patience) -
         socket.set_nodelay(true).map_err(lost)?;
         let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
         match tokio_tungstenite::client_async_with_config(request, CountedSocket::new(socket), Some(config)).await {
-            Ok((stream, _)) => Ok(LivenessSocket::new(stream, patience)),
+            Ok((stream, _)) => Ok(LivenessSocket::new(stream, timeouts)),
             Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
                 Err(Error::Refused(format!("the gateway answered {}", answer.status())))
             }
@@ -165,5 +169,5 @@ pub(crate) async fn connect(address: &Address, path: &str, patience: Patience) -
         }
     };
     let slow = |_| Error::Unreached("the gateway does not respond".into());
-    tokio::time::timeout(PATIENCE, dial).await.map_err(slow)?
+    tokio::time::timeout(TIMEOUT, dial).await.map_err(slow)?
 }

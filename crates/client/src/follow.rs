@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tungstenite::Message;
 
 use crate::connection::{Backoff, CallConnection, Failure, NATIVE, closed, connect, hello};
-use crate::liveness::Patience;
+use crate::liveness::LivenessTimeouts;
 use crate::{Address, Error, LocateGateway};
 
 /// Maximum number of received messages in the queue; at this many the socket is no longer read.
@@ -80,9 +80,9 @@ pub enum ClientEvent {
     /// The new state of a runtime.
     Runtime(Arc<RuntimeInfo>),
     /// The id of a session that was deleted.
-    SessionGone(SessionId),
+    SessionDeleted(SessionId),
     /// The name of a runtime that was removed.
-    RuntimeGone(RuntimeId),
+    RuntimeRemoved(RuntimeId),
     /// The new viewers of a session.
     Presence(PresenceChanged),
     /// The loss of the connection, with the reason; the follower reconnects by itself.
@@ -101,11 +101,11 @@ impl Follow {
         session: String,
         begin: FollowStart,
         projection: Projection,
-        patience: Patience,
+        timeouts: LivenessTimeouts,
     ) -> Self {
         let (tx, rx) = mpsc::channel(AHEAD);
         let pause = Backoff::default();
-        tokio::spawn(Follower { locate, session, begin, projection, tx, pause, patience }.run());
+        tokio::spawn(Follower { locate, session, begin, projection, tx, pause, timeouts }.run());
         Self { rx }
     }
 }
@@ -129,7 +129,7 @@ struct Follower {
     projection: Projection,
     tx: mpsc::Sender<Result<ClientEvent, Error>>,
     pause: Backoff,
-    patience: Patience,
+    timeouts: LivenessTimeouts,
 }
 
 /// The reason why the follower stops.
@@ -186,13 +186,13 @@ impl Follower {
 
     /// Runs one connection; returns why it was lost.
     async fn run_connection(&mut self, address: &Address) -> Result<String, FollowEnd> {
-        let mut ws = match connect(address, NATIVE, self.patience).await {
+        let mut ws = match connect(address, NATIVE, self.timeouts).await {
             Ok(ws) => ws,
             Err(Error::Unreached(why)) => return Ok(why),
             Err(error) => return Err(error.into()),
         };
         if let FollowStart::Latest { runs, items } = self.begin {
-            match latest(address, self.patience, &self.session, runs, items).await {
+            match latest(address, self.timeouts, &self.session, runs, items).await {
                 Ok(Some(after)) => {
                     self.begin = FollowStart::After(after);
                     self.tx.send(Ok(ClientEvent::Older)).await.map_err(|_| FollowEnd::Dropped)?;
@@ -235,13 +235,13 @@ impl Follower {
                 None => return Ok("closed".into()),
             };
             let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
-            if let Some(event) = self.understand(rpc)? {
+            if let Some(event) = self.client_event(rpc)? {
                 self.tx.send(Ok(event)).await.map_err(|_| FollowEnd::Dropped)?;
             }
         }
     }
 
-    fn understand(&mut self, rpc: Rpc) -> Result<Option<ClientEvent>, FollowEnd> {
+    fn client_event(&mut self, rpc: Rpc) -> Result<Option<ClientEvent>, FollowEnd> {
         let Some(method) = rpc.method.as_deref() else {
             return match rpc.error {
                 Some(Failure { code, message, data }) => Err(FollowEnd::Failed(Error::Rpc { code, message, data })),
@@ -273,10 +273,10 @@ impl Follower {
             "session.updated" => read(&params).map(|SessionUpdated { session }| ClientEvent::Session(session)),
             "runtime.updated" => read(&params).map(|RuntimeUpdated { runtime }| ClientEvent::Runtime(runtime)),
             "session.deleted" => {
-                read(&params).map(|SessionDeleted { session_id }| ClientEvent::SessionGone(session_id))
+                read(&params).map(|SessionDeleted { session_id }| ClientEvent::SessionDeleted(session_id))
             }
             "runtime.removed" => {
-                read(&params).map(|RuntimeRemoved { runtime_id }| ClientEvent::RuntimeGone(runtime_id))
+                read(&params).map(|RuntimeRemoved { runtime_id }| ClientEvent::RuntimeRemoved(runtime_id))
             }
             "presence.changed" => read(&params).map(ClientEvent::Presence),
             _ => None,
@@ -293,12 +293,12 @@ fn read<T: DeserializeOwned>(params: &RawValue) -> Option<T> {
 /// the start of a run, unless that run has more than [`LATEST_BYTES`].
 async fn latest(
     address: &Address,
-    patience: Patience,
+    timeouts: LivenessTimeouts,
     session: &str,
     runs: usize,
     items: usize,
 ) -> Result<Option<String>, Error> {
-    let mut connection = CallConnection::open(address, patience).await?;
+    let mut connection = CallConnection::open(address, timeouts).await?;
     let session_id = Some(session.parse().map_err(|why: BadId| Error::Address(why.to_string()))?);
     let mut params = HistoryParams { session_id, limit: Some(LATEST_PAGE), merge: true, ..HistoryParams::default() };
     params.before = Some("now".to_owned());

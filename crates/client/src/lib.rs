@@ -44,8 +44,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use crate::calls::{ApiCall, ApiRequest};
-use crate::connection::{CallConnection, PATIENCE};
-use crate::liveness::{LivenessSocket, Patience};
+use crate::connection::{CallConnection, TIMEOUT};
+use crate::liveness::{LivenessSocket, LivenessTimeouts};
 use plexus_protocol::api::history::Page;
 use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
 use plexus_protocol::api::rpc::{
@@ -141,7 +141,7 @@ pub struct Client {
     locate: LocateGateway,
     connection: Arc<Mutex<Option<CallConnection>>>,
     http: Arc<OnceLock<reqwest::Client>>,
-    patience: Patience,
+    timeouts: LivenessTimeouts,
 }
 
 /// A reply over HTTP: a success, or a problem.
@@ -248,13 +248,13 @@ impl Client {
 
     /// Makes a client of the gateway that `locate` finds.
     pub fn locating(locate: LocateGateway) -> Self {
-        Self { locate, connection: Arc::default(), http: Arc::default(), patience: Patience::default() }
+        Self { locate, connection: Arc::default(), http: Arc::default(), timeouts: LivenessTimeouts::default() }
     }
 
     /// Sets the time after which a silent gateway counts as dead.
     #[must_use]
-    pub fn patient(self, patience: Patience) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeouts(self, timeouts: LivenessTimeouts) -> Self {
+        Self { timeouts, ..self }
     }
 
     /// Follows a session, or all (`None`), in a task of its own until the [`Follow`] is dropped.
@@ -269,7 +269,7 @@ impl Client {
 
     fn follow(&self, session: Option<&SessionId>, begin: FollowStart, projection: Projection) -> Follow {
         let session = session.map_or_else(|| "*".to_owned(), ToString::to_string);
-        Follow::start(Arc::clone(&self.locate), session, begin, projection, self.patience)
+        Follow::start(Arc::clone(&self.locate), session, begin, projection, self.timeouts)
     }
 
     /// Connects to another WebSocket of the gateway (`/acp`).
@@ -277,7 +277,7 @@ impl Client {
     /// # Errors
     /// [`Error`]; after [`Error::Unreached`] a retry is safe.
     pub async fn socket(&self, path: &str) -> Result<LivenessSocket, Error> {
-        connection::connect(&(self.locate)().await?, path, self.patience).await
+        connection::connect(&(self.locate)().await?, path, self.timeouts).await
     }
 
     /// Lists the runtimes.
@@ -375,7 +375,7 @@ impl Client {
         // The connection is taken out, so that a dropped call leaves no reply behind for the next one.
         let mut connection = match slot.take() {
             Some(connection) => connection,
-            None => CallConnection::open(&(self.locate)().await?, self.patience).await?,
+            None => CallConnection::open(&(self.locate)().await?, self.timeouts).await?,
         };
         let answer = connection.ask(method, &params).await;
         if !matches!(answer, Err(Error::Lost(_) | Error::Refused(_))) {
@@ -391,7 +391,7 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn call_alone(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
-        let mut connection = CallConnection::open(&(self.locate)().await?, self.patience).await?;
+        let mut connection = CallConnection::open(&(self.locate)().await?, self.timeouts).await?;
         let result = connection.ask(method, params).await;
         connection.close().await;
         result
@@ -458,7 +458,7 @@ impl Client {
             Some(client) => client,
             None => {
                 let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-                let made = builder.connect_timeout(PATIENCE).pool_idle_timeout(IDLE).build();
+                let made = builder.connect_timeout(TIMEOUT).pool_idle_timeout(IDLE).build();
                 let made = made.map_err(|why| Error::Unreached(why.to_string()))?;
                 self.http.get_or_init(|| made)
             }

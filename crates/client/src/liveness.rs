@@ -15,14 +15,14 @@ use tungstenite::{Error, Message};
 
 /// The timeouts of a silent connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct LivenessTimeouts {
     /// The time without a received byte after which the peer is pinged.
     pub quiet: Duration,
     /// The time for the reply to the ping; after it, the connection counts as lost.
     pub answer: Duration,
 }
 
-impl Default for Patience {
+impl Default for LivenessTimeouts {
     /// Returns five seconds for each timeout: a dead peer is detected within ten seconds.
     fn default() -> Self {
         Self { quiet: Duration::from_secs(5), answer: Duration::from_secs(5) }
@@ -41,7 +41,7 @@ pub enum Silence {
 /// Watches one connection. Time in which the connection is not read does not count, since received bytes may be waiting in it.
 #[derive(Debug)]
 pub struct LivenessWatch {
-    patience: Patience,
+    timeouts: LivenessTimeouts,
     timer: Pin<Box<Sleep>>,
     last_input: Instant,
     pinged: bool,
@@ -50,10 +50,10 @@ pub struct LivenessWatch {
 
 impl LivenessWatch {
     /// Starts to watch. Must be called within a tokio runtime.
-    pub fn new(patience: Patience) -> Self {
+    pub fn new(timeouts: LivenessTimeouts) -> Self {
         let last_input = Instant::now();
-        let timer = Box::pin(sleep_until(last_input + patience.quiet));
-        Self { patience, timer, last_input, pinged: false, reading: true }
+        let timer = Box::pin(sleep_until(last_input + timeouts.quiet));
+        Self { timeouts, timer, last_input, pinged: false, reading: true }
     }
 
     /// Records that bytes were received: any byte is a sign of life.
@@ -76,20 +76,20 @@ impl LivenessWatch {
             if self.pinged {
                 return Poll::Ready(Silence::Dead);
             }
-            let (now, due) = (Instant::now(), self.last_input + self.patience.quiet);
+            let (now, due) = (Instant::now(), self.last_input + self.timeouts.quiet);
             if due > now {
                 self.timer.as_mut().reset(due);
                 continue;
             }
             self.pinged = true;
-            self.timer.as_mut().reset(now + self.patience.answer);
+            self.timer.as_mut().reset(now + self.timeouts.answer);
             return Poll::Ready(Silence::Ask);
         }
     }
 
     /// Returns the reason why the connection was given up, as readable text.
-    pub fn words(&self) -> String {
-        let Patience { quiet, answer } = self.patience;
+    pub fn message(&self) -> String {
+        let LivenessTimeouts { quiet, answer } = self.timeouts;
         format!("it stopped responding: {quiet:?} of silence, and no response to a ping within {answer:?}")
     }
 }
@@ -142,15 +142,15 @@ pub struct LivenessSocket {
     stream: WebSocketStream<CountedSocket<TcpStream>>,
     watch: LivenessWatch,
     /// The number of bytes received until the last poll.
-    came: u64,
+    received: u64,
     /// `true` if a ping has to be sent.
     ping: bool,
 }
 
 impl LivenessSocket {
     /// Wraps a new connection.
-    pub fn new(stream: WebSocketStream<CountedSocket<TcpStream>>, patience: Patience) -> Self {
-        Self { stream, watch: LivenessWatch::new(patience), came: 0, ping: false }
+    pub fn new(stream: WebSocketStream<CountedSocket<TcpStream>>, timeouts: LivenessTimeouts) -> Self {
+        Self { stream, watch: LivenessWatch::new(timeouts), received: 0, ping: false }
     }
 
     fn ping(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -169,8 +169,8 @@ impl Stream for LivenessSocket {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         // Received bytes are read first, so that the time since the last poll does not matter.
         let next = self.stream.poll_next_unpin(cx);
-        let came = self.stream.get_ref().read();
-        if std::mem::replace(&mut self.came, came) != came {
+        let received = self.stream.get_ref().read();
+        if std::mem::replace(&mut self.received, received) != received {
             self.watch.on_input();
         }
         if next.is_ready() {
@@ -180,7 +180,7 @@ impl Stream for LivenessSocket {
             match silence {
                 Silence::Ask => self.ping = true,
                 Silence::Dead => {
-                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, self.watch.words());
+                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, self.watch.message());
                     return Poll::Ready(Some(Err(Error::Io(why))));
                 }
             }
@@ -218,7 +218,8 @@ impl Sink<Message> for LivenessSocket {
 mod tests {
     use super::*;
 
-    const SHORT: Patience = Patience { quiet: Duration::from_millis(2), answer: Duration::from_millis(2) };
+    const SHORT: LivenessTimeouts =
+        LivenessTimeouts { quiet: Duration::from_millis(2), answer: Duration::from_millis(2) };
 
     async fn next(watch: &mut LivenessWatch) -> Silence {
         let silence = std::future::poll_fn(|cx| watch.poll(cx));
@@ -235,7 +236,7 @@ mod tests {
     async fn liveness_keeps_a_peer_that_answers() {
         for (quiet, answer) in [(2, 2), (1, 4), (4, 1)] {
             let [quiet, answer] = [quiet, answer].map(Duration::from_millis);
-            let mut watch = LivenessWatch::new(Patience { quiet, answer });
+            let mut watch = LivenessWatch::new(LivenessTimeouts { quiet, answer });
             for _ in 0..5 {
                 assert_eq!(next(&mut watch).await, Silence::Ask);
                 watch.on_input();

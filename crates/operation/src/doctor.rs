@@ -39,26 +39,26 @@ pub fn routes() -> Vec<Route<DoctorState>> {
 }
 
 /// Runs the checks, given the current runtimes.
-type Look = Arc<dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
+type RunChecks = Arc<dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
 
 /// The checks, passed in by the program, since the router may not import the code that they check. Empty without them.
 #[derive(Clone, Default)]
 pub struct Doctor {
-    look: Option<Look>,
+    run: Option<RunChecks>,
     /// Held during a round of checks: they start programs to read their versions, so there is one round at a time.
     busy: Arc<Mutex<()>>,
 }
 
 impl Doctor {
-    /// Makes checks that run `look`.
-    pub fn new(look: impl Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync + 'static) -> Self {
-        Self { look: Some(Arc::new(look)), busy: Arc::default() }
+    /// Makes a doctor that runs the checks with `run`.
+    pub fn new(run: impl Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync + 'static) -> Self {
+        Self { run: Some(Arc::new(run)), busy: Arc::default() }
     }
 
-    async fn look(&self, runtimes: Vec<Arc<RuntimeInfo>>) -> Vec<Check> {
+    async fn run(&self, runtimes: Vec<Arc<RuntimeInfo>>) -> Vec<Check> {
         let _alone = self.busy.lock().await;
-        match &self.look {
-            Some(look) => look(runtimes).await,
+        match &self.run {
+            Some(run) => run(runtimes).await,
             None => Vec::new(),
         }
     }
@@ -66,7 +66,7 @@ impl Doctor {
 
 impl std::fmt::Debug for Doctor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doctor").field("looks", &self.look.is_some()).finish_non_exhaustive()
+        f.debug_struct("Doctor").field("checks", &self.run.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -76,10 +76,10 @@ const NEAR_PERCENT: usize = 80;
 /// Returns the check of an account near its memory limit.
 fn near(account: Near) -> Check {
     let Near { class, name, used, limit } = account;
-    let whose = if name.is_empty() { String::new() } else { format!(" {name}") };
+    let account_name = if name.is_empty() { String::new() } else { format!(" {name}") };
     let class = class.as_str();
     Check {
-        name: format!("memory {class}{whose}"),
+        name: format!("memory {class}{account_name}"),
         state: Verdict::Warn,
         detail: format!(
             "{used} of {limit} bytes are in use; beyond the limit it waits, is refused, or is disconnected"
@@ -128,7 +128,7 @@ async fn serve(state: DoctorState, call: Call) -> Result<Response, Problem> {
             let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];
             checks.push(clock(state.core.directory.clock().doubt()));
             checks.extend(accounts);
-            checks.extend(state.doctor.look(state.core.directory.runtimes()).await);
+            checks.extend(state.doctor.run(state.core.directory.runtimes()).await);
             checks
         }
     };

@@ -53,9 +53,9 @@ async fn healthz(state: HealthState, call: Call) -> RouteResult {
     let text = match QueryParameters::of(&call).get("challenge") {
         None => "ok\n".to_owned(),
         Some(challenge) => {
-            let words = "a challenge must be 32 to 128 ASCII letters and digits";
+            let message = "a challenge must be 32 to 128 ASCII letters and digits";
             let proof = state.proof.answer(challenge);
-            let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", words))?;
+            let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", message))?;
             format!("ok {proof}\n")
         }
     };
@@ -85,44 +85,44 @@ async fn readyz(state: HealthState, _: Call) -> RouteResult {
 
 async fn metrics_text(state: HealthState, call: Call) -> RouteResult {
     gateway::<Watch>(&call)?;
-    let text = metrics().text() + &standing(&state.core).text() + &state.core.ledger.text();
+    let text = metrics().text() + &gauges(&state.core).text() + &state.core.ledger.text();
     Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
 }
 
 /// Returns gauges of the current state.
-fn standing(core: &Core) -> Standing {
-    let (standing, all) = (Standing::default(), metrics());
+fn gauges(core: &Core) -> Standing {
+    let (gauges, all) = (Standing::default(), metrics());
     for word in RuntimeState::ALL.map(RuntimeState::as_str) {
-        standing.runtimes.with_label_values(&[word]).set(0);
+        gauges.runtimes.with_label_values(&[word]).set(0);
     }
     for runtime in core.directory.runtimes() {
-        standing.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
+        gauges.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
         // A runtime without sessions is 0, not absent.
         let label = all.runtime_label(runtime.runtime_id.as_str());
         for word in SessionState::ALL.map(SessionState::as_str) {
-            standing.sessions.with_label_values(&[label, word]).set(0);
+            gauges.sessions.with_label_values(&[label, word]).set(0);
         }
         for word in RunStatus::UNFINISHED.map(RunStatus::as_str) {
-            standing.runs.with_label_values(&[label, word]).set(0);
+            gauges.runs.with_label_values(&[label, word]).set(0);
         }
         for word in Risk::ALL.map(Risk::as_str) {
-            standing.requests.with_label_values(&[label, word]).set(0);
+            gauges.requests.with_label_values(&[label, word]).set(0);
         }
     }
-    let mut runtime_of = BTreeMap::new();
+    let mut runtimes = BTreeMap::new();
     for session in core.directory.sessions() {
         let label = all.runtime_label(session.runtime_id.as_str());
-        standing.sessions.with_label_values(&[label, session.state.as_str()]).inc();
+        gauges.sessions.with_label_values(&[label, session.state.as_str()]).inc();
         if session.run_id.is_some() || session.open_requests > 0 || !session.queue.is_empty() {
-            runtime_of.insert(session.session_id.clone(), Arc::clone(&session));
+            runtimes.insert(session.session_id.clone(), Arc::clone(&session));
         }
     }
-    let label = |id: &SessionId| runtime_of.get(id).map_or(OTHERS, |one| all.runtime_label(one.runtime_id.as_str()));
+    let label = |id: &SessionId| runtimes.get(id).map_or(OTHERS, |one| all.runtime_label(one.runtime_id.as_str()));
     for run in core.directory.runs(&Filter::all()) {
-        standing.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
+        gauges.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
     }
     for request in core.directory.requests().open(&Filter::all()) {
-        standing.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
+        gauges.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
     }
-    standing
+    gauges
 }

@@ -68,25 +68,25 @@ impl Writing {
         }
         let log = self.state.directory.log();
         // Charges the events and the output made of them. An event longer than a slice needs a larger charge and is read again.
-        let mut asked = 2 * SLICE.bytes;
+        let mut requested = 2 * SLICE.bytes;
         // Of the events that exceed an account, one is folded at a time, and none together with an agent's line of that size.
         let mut turn = None;
-        let (page, room) = loop {
+        let (page, charge) = loop {
             // The charge for the fold is released only at the end: waiting for it would never end.
             let free = self.account.most().saturating_sub(self.held.bytes());
-            let mut room = room(&self.state, &self.caller, &self.account, asked.min(free)).await?;
+            let mut charge = room(&self.state, &self.caller, &self.account, requested.min(free)).await?;
             // Taken after the charge, which clients may hold for long: agents wait for this turn, too.
-            if asked > self.account.most() && turn.is_none() {
+            if requested > self.account.most() && turn.is_none() {
                 let mut exempt = in_time(&self.state, &self.caller, self.state.ledger.exempt()).await?;
-                exempt.resize(asked);
+                exempt.resize(requested);
                 turn = Some(exempt);
             }
             let page = log.read(&self.filter, self.next, SLICE).await.map_err(std::io::Error::other)?;
             let bytes = 2 * page.events.iter().map(|event| event.weight()).sum::<usize>();
-            if stays(&mut room, asked, bytes) {
-                break (page, room);
+            if stays(&mut charge, requested, bytes) {
+                break (page, charge);
             }
-            asked = bytes;
+            requested = bytes;
         };
         let events = page.events.iter().filter(|event| event.position <= self.until);
         let length = page.events.iter().map(|event| event.weight()).sum();
@@ -115,20 +115,20 @@ impl Writing {
             piece.extend_from_slice(text.as_bytes());
         }
         drop(page);
-        let mut room = self.charge_fold(room);
+        let mut charge = self.charge_fold(charge);
         let fits = piece.len().saturating_add(self.held.bytes()) <= self.account.most();
-        if room.resize(piece.len()).is_err() && fits {
+        if charge.resize(piece.len()).is_err() && fits {
             return Err(std::io::Error::other("there is no room"));
         }
-        Ok(Some(text(piece, room)))
+        Ok(Some(text(piece, charge)))
     }
 
-    /// Charges the fold's memory from `room`; the rest is for the piece.
-    fn charge_fold(&mut self, room: Charge) -> Charge {
-        let holds = self.fold.as_ref().map_or(0, Export::held);
-        self.held.join(room);
+    /// Charges the fold's memory from `charge`; the rest is for the piece.
+    fn charge_fold(&mut self, charge: Charge) -> Charge {
+        let held = self.fold.as_ref().map_or(0, Export::held);
+        self.held.join(charge);
         let all = self.held.bytes();
-        self.held.split(all.saturating_sub(holds))
+        self.held.split(all.saturating_sub(held))
     }
 }
 

@@ -102,7 +102,7 @@ async fn ws(state: TerminalsState, call: Call) -> RouteResult {
         state.core,
         caller,
         call,
-        TerminalSocket { reader, writer, typing, charge, standing: None, over: false },
+        TerminalSocket { reader, writer, typing, charge, attachment: None, ended: false },
     ))
 }
 
@@ -159,9 +159,9 @@ struct TerminalSocket {
     typing: Result<Permit<Type>, (&'static str, String)>,
     /// The charge for the message that is being read.
     charge: Charge,
-    standing: Option<AttachmentStanding>,
+    attachment: Option<AttachmentStanding>,
     /// `true` if the last message was sent.
-    over: bool,
+    ended: bool,
 }
 
 impl SocketProtocol for TerminalSocket {
@@ -205,32 +205,32 @@ impl SocketProtocol for TerminalSocket {
 
     fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async {
-            if self.over {
+            if self.ended {
                 return None;
             }
             loop {
                 let charge = &mut self.charge;
-                let room = |bytes| charge.resize(bytes).map_err(|full| format!("over_limit: {full}"));
+                let resize = |bytes| charge.resize(bytes).map_err(|full| format!("over_limit: {full}"));
                 let mut out = Vec::new();
-                match self.reader.next(room).await {
+                match self.reader.next(resize).await {
                     FromHost::Welcome(_) | FromHost::TypeIf(_) => continue,
                     // A snapshot follows.
-                    FromHost::Standing(standing) => {
-                        self.standing = Some(standing);
+                    FromHost::Standing(attachment) => {
+                        self.attachment = Some(attachment);
                         continue;
                     }
                     FromHost::Snapshot(drawing) => {
-                        let Some(AttachmentStanding { size, owner, .. }) = self.standing else { continue };
+                        let Some(AttachmentStanding { size, owner, .. }) = self.attachment else { continue };
                         ToPage::Snapshot { size, owner, may_type: self.typing.is_ok() }.write(&mut out);
                         ws_binary(&mut out, &drawing);
                     }
                     FromHost::Output(bytes) => ws_binary(&mut out, &bytes),
                     FromHost::Exited(exit) => {
-                        self.over = true;
+                        self.ended = true;
                         ToPage::Exited { code: exit.code, signal: exit.signal }.write(&mut out);
                     }
                     FromHost::Bye(why) => {
-                        self.over = true;
+                        self.ended = true;
                         ToPage::Gone { why }.write(&mut out);
                     }
                 }

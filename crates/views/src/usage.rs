@@ -85,7 +85,7 @@ const fn group(by: UsageBy) -> SpendGroup {
 
 /// The requested days, by the reader's clock, counted from the epoch.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct UsageQuery {
     by: UsageBy,
     first: i64,
     last: i64,
@@ -93,8 +93,8 @@ struct Wanted {
     limit: usize,
 }
 
-impl Wanted {
-    fn of(query: &QueryParameters, now: Timestamp) -> Result<Self, Problem> {
+impl UsageQuery {
+    fn from_parameters(query: &QueryParameters, now: Timestamp) -> Result<Self, Problem> {
         let by = query.get("by").unwrap_or("day");
         let by = GROUPINGS.iter().find(|(name, _)| *name == by).map(|(_, by)| *by);
         let by = by.ok_or_else(|| bad_query("`by` must be day, runtime, project, session or run".into()))?;
@@ -109,7 +109,7 @@ impl Wanted {
             let Some(text) = query.get(name) else { return Ok(None) };
             let day = text.parse::<Date>().ok().filter(|day| day.to_string() == text);
             let day = day.ok_or_else(|| bad_query(format!("`{name}` must be a day: YYYY-MM-DD")))?;
-            Ok(Some(days_of(day)))
+            Ok(Some(days_since_epoch(day)))
         };
         let today = (now.as_millis() + offset * 60_000).div_euclid(DAY_MILLIS);
         let last = day("to")?.unwrap_or(today);
@@ -123,25 +123,25 @@ impl Wanted {
     }
 }
 
-fn days_of(day: Date) -> i64 {
+fn days_since_epoch(day: Date) -> i64 {
     day.since((jiff::Unit::Day, date(1970, 1, 1))).map_or(0, |span| span.get_days().into())
 }
 
 /// Returns a day as text; far days, which no query names, are the epoch.
-fn day_of(days: i64) -> String {
+fn day_text(days: i64) -> String {
     let span = jiff::Span::new().try_days(days);
     let day = span.ok().and_then(|span| date(1970, 1, 1).checked_add(span).ok());
     day.unwrap_or(date(1970, 1, 1)).to_string()
 }
 
 /// Returns the root of the project that a session works in; its folder, while the project is not known.
-fn project_of(session: &SessionInfo) -> String {
+fn project_root(session: &SessionInfo) -> String {
     session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
 }
 
 async fn usage(state: Core, call: Call) -> RouteResult {
     let (query, caller) = (QueryParameters::of(&call), call.caller()?);
-    let wanted = Wanted::of(&query, std::time::SystemTime::now().into())?;
+    let usage = UsageQuery::from_parameters(&query, std::time::SystemTime::now().into())?;
     let session = match query.get("session_id") {
         Some(id) => {
             let id: SessionId = id.parse().map_err(|_| no_such("session_not_found", "session"))?;
@@ -149,31 +149,31 @@ async fn usage(state: Core, call: Call) -> RouteResult {
         }
         None => None,
     };
-    let (from, to) = (wanted.begins(wanted.first), wanted.begins(wanted.last + 1));
-    let (by, offset_millis) = (group(wanted.by), wanted.offset * 60_000);
+    let (from, to) = (usage.begins(usage.first), usage.begins(usage.last + 1));
+    let (by, offset_millis) = (group(usage.by), usage.offset * 60_000);
     let found = state.directory.spending(from, to, session, by, offset_millis).await?;
-    let of_runtime = match query.get("runtime_id") {
+    let runtime = match query.get("runtime_id") {
         None => None,
         Some(id) => Some(id.parse::<RuntimeId>().map_err(|_| bad_query("`runtime_id` is not an identifier".into()))?),
     };
     let seen = found.into_iter().filter(|row| {
         caller.sees(&row.origin.session_id, &row.origin.runtime_id)
-            && of_runtime.as_ref().is_none_or(|wanted| row.origin.runtime_id == *wanted)
+            && runtime.as_ref().is_none_or(|id| row.origin.runtime_id == *id)
     });
     let about = |id: &SessionId| state.directory.session(id);
     let (total, mut rows) =
-        summed(wanted.by, seen, |id| about(id).map(|session| (session.title.clone(), project_of(&session))));
-    let truncated = rows.len() > wanted.limit;
-    rows.truncate(wanted.limit);
+        summed(usage.by, seen, |id| about(id).map(|session| (session.title.clone(), project_root(&session))));
+    let truncated = rows.len() > usage.limit;
+    rows.truncate(usage.limit);
     let known_since = state.directory.log().spending_since();
-    let (from, to) = (day_of(wanted.first), day_of(wanted.last));
+    let (from, to) = (day_text(usage.first), day_text(usage.last));
     json(
         StatusCode::OK,
         &UsageSums {
-            by: wanted.by,
+            by: usage.by,
             from,
             to,
-            utc_offset: wanted.offset,
+            utc_offset: usage.offset,
             known_since,
             total,
             rows: rows.into(),
@@ -188,10 +188,10 @@ async fn ceilings(state: Core, call: Call) -> RouteResult {
 }
 
 async fn set_ceilings(state: Core, call: Call) -> RouteResult {
-    let wanted: CeilingSettings = call.json()?;
+    let settings: CeilingSettings = call.json()?;
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     let now = std::time::SystemTime::now().into();
-    json(StatusCode::OK, &state.directory.ceilings().set(&permit, wanted, now).await?)
+    json(StatusCode::OK, &state.directory.ceilings().set(&permit, settings, now).await?)
 }
 
 /// Sums rows of sessions, and sorts them. `about` returns a session's title and project.
@@ -201,13 +201,13 @@ fn summed(
     about: impl Fn(&SessionId) -> Option<(Option<String>, String)>,
 ) -> (Spending, Vec<UsageRow>) {
     let (mut total, mut rows) = (Spending::default(), Vec::<UsageRow>::new());
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut indexes: HashMap<String, usize> = HashMap::new();
     for SpendRow { origin, run_id, day, at, spending } in found {
         total.add(&spending);
         let (session_id, runtime_id) = (origin.session_id.clone(), origin.runtime_id.clone());
         let (key, row) = match by {
             UsageBy::Day => {
-                let day = day_of(day.unwrap_or_default());
+                let day = day_text(day.unwrap_or_default());
                 (day.clone(), UsageRow { day: Some(day), ..UsageRow::default() })
             }
             UsageBy::Runtime => {
@@ -224,12 +224,12 @@ fn summed(
                 (key, UsageRow { project, runtime_id, session_id, title, run_id, ..UsageRow::default() })
             }
         };
-        let place = *places.entry(key).or_insert_with(|| {
+        let index = *indexes.entry(key).or_insert_with(|| {
             rows.push(row);
             rows.len() - 1
         });
-        rows[place].usage.add(&spending);
-        rows[place].at = rows[place].at.max(at);
+        rows[index].usage.add(&spending);
+        rows[index].at = rows[index].at.max(at);
     }
     let cost = |row: &UsageRow| row.usage.costs.iter().map(|cost| cost.amount).fold(0.0, f64::max);
     match by {
@@ -256,8 +256,9 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_795_660_200_000);
 
     fn wanted(query: &str) -> Result<(UsageBy, String, String, i64, usize), u16> {
-        let wanted = Wanted::of(&QueryParameters::parse(query), NOW).map_err(|problem| problem.status.as_u16())?;
-        Ok((wanted.by, day_of(wanted.first), day_of(wanted.last), wanted.offset, wanted.limit))
+        let wanted = UsageQuery::from_parameters(&QueryParameters::parse(query), NOW)
+            .map_err(|problem| problem.status.as_u16())?;
+        Ok((wanted.by, day_text(wanted.first), day_text(wanted.last), wanted.offset, wanted.limit))
     }
 
     #[test]
@@ -284,7 +285,8 @@ mod tests {
         ] {
             assert_eq!(wanted(query), expected, "{query}");
         }
-        let berlin = Wanted::of(&QueryParameters::parse("from=2026-11-26&utc_offset=60"), NOW).unwrap();
+        let berlin =
+            UsageQuery::from_parameters(&QueryParameters::parse("from=2026-11-26&utc_offset=60"), NOW).unwrap();
         assert_eq!(berlin.begins(berlin.first).to_string(), "2026-11-25T23:00:00.000Z");
     }
 

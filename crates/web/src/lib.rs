@@ -83,8 +83,8 @@ async fn file(_: Core, call: Call) -> Result<Response, Problem> {
     let varies = !packed.is_empty();
     // `identity` comes after codings of the same weight; unnamed, it has the least weight.
     let as_is = explicit_weight(headers, "identity").unwrap_or(0).max(1);
-    let wanted = packed.into_iter().filter(|(weight, ..)| *weight >= as_is);
-    let best = wanted.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    let preferred = packed.into_iter().filter(|(weight, ..)| *weight >= as_is);
+    let best = preferred.reduce(|best, other| if other.0 > best.0 { other } else { best });
     let (tag, coding, file) = match best {
         Some((_, coding, file)) => (format!("\"{digest}-{coding}\""), Some(coding), file),
         None => (format!("\"{digest}\""), None, plain),

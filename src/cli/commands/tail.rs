@@ -77,9 +77,9 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
             | ClientEvent::Older
             | ClientEvent::Live
             | ClientEvent::Session(_)
-            | ClientEvent::SessionGone(_)
+            | ClientEvent::SessionDeleted(_)
             | ClientEvent::Runtime(_)
-            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::RuntimeRemoved(_)
             | ClientEvent::Presence(_) => {}
         }
         if !out.is_empty() {

@@ -167,7 +167,7 @@ impl JoinedSession {
 }
 
 /// A question that the editor shows.
-struct ShownRequest {
+struct OpenRequest {
     /// The id that the editor received.
     id: String,
     /// The gateway's id, if it is valid for one connection only; `None` if the question is in the log and has a permanent id.
@@ -205,7 +205,7 @@ pub(super) struct AcpProxy {
     sessions: BTreeMap<String, JoinedSession>,
     /// The unanswered requests, in the order in which they were sent.
     pending: Vec<Pending>,
-    open_requests: VecDeque<ShownRequest>,
+    open_requests: VecDeque<OpenRequest>,
     /// The editor's answers to questions in the log.
     answered: VecDeque<(String, String)>,
     /// Questions that were cancelled in the editor.
@@ -257,10 +257,10 @@ impl AcpProxy {
         self.stage = ReplayStage::Disconnected;
         // No answer to a question of this connection alone can reach the gateway any more.
         let (connection_id, in_log) =
-            self.open_requests.drain(..).partition(|open_request: &ShownRequest| open_request.connection_id.is_some());
+            self.open_requests.drain(..).partition(|open_request: &OpenRequest| open_request.connection_id.is_some());
         self.open_requests = in_log;
         for open_request in connection_id {
-            let open_request: ShownRequest = open_request;
+            let open_request: OpenRequest = open_request;
             self.retract(open_request.id, out);
         }
         let (resendable, lost) = self.pending.drain(..).partition(|pending: &Pending| {
@@ -452,7 +452,7 @@ impl AcpProxy {
         let index = self.open_requests.iter().position(|open_request| open_request.id == id);
         let open_request = index.and_then(|index| self.open_requests.remove(index));
         match open_request {
-            Some(ShownRequest { connection_id: Some(connection_id), .. }) => {
+            Some(OpenRequest { connection_id: Some(connection_id), .. }) => {
                 out.gateway.push_back(answer(&connection_id, message.result, message.error));
             }
             open_request => {
@@ -496,7 +496,7 @@ impl AcpProxy {
         if plexus.request_id.is_none() || plexus.request_id.as_deref() != name {
             let own_id = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
             out.editor.push_back(request(&own_id, method, params));
-            let open_request = ShownRequest { id: own_id, connection_id: Some(id.to_owned()), session };
+            let open_request = OpenRequest { id: own_id, connection_id: Some(id.to_owned()), session };
             return push(&mut self.open_requests, open_request, OPEN_REQUESTS_MAX);
         }
         if let Some((_, answer)) = self.answered.iter().rev().find(|(answered, _)| answered == id) {
@@ -506,7 +506,7 @@ impl AcpProxy {
             self.retracted.retain(|retracted| retracted != id);
             push(
                 &mut self.open_requests,
-                ShownRequest { id: id.to_owned(), connection_id: None, session },
+                OpenRequest { id: id.to_owned(), connection_id: None, session },
                 OPEN_REQUESTS_MAX,
             );
             out.editor.push_back(one_line(line));
@@ -555,7 +555,7 @@ impl AcpProxy {
     /// Handles a question that another client closed.
     fn question_closed(&mut self, id: &str, out: &mut ProxyOutput) {
         let has_id =
-            |open_request: &ShownRequest| open_request.connection_id.as_deref().unwrap_or(&open_request.id) == id;
+            |open_request: &OpenRequest| open_request.connection_id.as_deref().unwrap_or(&open_request.id) == id;
         if let Some(open_request) =
             self.open_requests.iter().position(has_id).and_then(|index| self.open_requests.remove(index))
         {
@@ -685,7 +685,7 @@ impl AcpProxy {
     fn close_others(&mut self, session: &str, open: Option<Vec<String>>, out: &mut ProxyOutput) {
         let Some(open) = open else { return };
         let open: Vec<String> = open.into_iter().map(|id| json!(id).to_string()).collect();
-        let is_closed = |open_request: &&ShownRequest| {
+        let is_closed = |open_request: &&OpenRequest| {
             open_request.connection_id.is_none()
                 && open_request.session.as_deref() == Some(session)
                 && !open.contains(&open_request.id)

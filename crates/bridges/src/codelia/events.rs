@@ -186,7 +186,7 @@ impl EventTranslator {
     }
 
     /// Ends the shown run with an unknown outcome.
-    pub(super) fn lose_run(&mut self, out: &mut Vec<UiMessage>) {
+    pub(super) fn forget_run(&mut self, out: &mut Vec<UiMessage>) {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
             let message = Some("how this run ended is unknown".to_owned());
@@ -248,13 +248,13 @@ impl EventTranslator {
         let Some(native) = self.verbatim(run, native, past, &mut out) else { return out };
         let Some(entry) = envelope.entry() else {
             self.flush(run, &mut out);
-            self.pass_on(envelope, past, &mut out);
+            self.forward(envelope, past, &mut out);
             return out;
         };
         // The start of a long run may precede the replayed history.
-        let said =
+        let is_output =
             matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. } | EntryBody::Tool { .. });
-        if past && self.run.is_none() && said {
+        if past && self.run.is_none() && is_output {
             self.begin_text(run);
         }
         if !matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. }) {
@@ -318,7 +318,7 @@ impl EventTranslator {
                 self.runtime_status(read(body), &mut out);
             }
             EntryBody::Surface { id, body } => {
-                self.pass_on(envelope, past, &mut out);
+                self.forward(envelope, past, &mut out);
                 self.surface(run, id, body, &mut out);
             }
             EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Info, _)
@@ -331,7 +331,7 @@ impl EventTranslator {
                 | NoteKind::Malformed(_),
                 _,
             ) => {
-                self.pass_on(envelope, past, &mut out);
+                self.forward(envelope, past, &mut out);
             }
         }
         out
@@ -356,7 +356,7 @@ impl EventTranslator {
     }
 
     /// Sends an event without a translation to a client that accepts the gateway's own kinds.
-    fn pass_on(&self, envelope: &EventEnvelope, past: bool, out: &mut Vec<UiMessage>) {
+    fn forward(&self, envelope: &EventEnvelope, past: bool, out: &mut Vec<UiMessage>) {
         if !past && self.extras.gateway {
             let kind_name = format!("plexus.{}", envelope.kind);
             private_event(envelope.run_id.as_str(), &json!({ "type": kind_name, "event": envelope.event }), out);
@@ -430,10 +430,10 @@ impl EventTranslator {
             }
             "run.status" if native.is_status_with_more() => {
                 // The last status of a run is sent with its end.
-                let goes_on = native.text("status").is_some_and(|word| {
+                let is_running = native.text("status").is_some_and(|word| {
                     [RunStatus::Running, RunStatus::AwaitingUi].iter().any(|status| status.as_str() == word)
                 });
-                if !goes_on {
+                if !is_running {
                     return Some(Some(native));
                 }
                 if !past {
@@ -553,9 +553,9 @@ impl EventTranslator {
         let (tool, id) = (format!("Surface: {title}"), format!("surface-{name}-{}", surface.rev()));
         event(run, &json!({ "type": "tool_call", "tool": tool, "args": "", "tool_call_id": id }), out);
         let text = surface.text(SURFACE_COLUMNS);
-        let shown =
+        let result =
             json!({ "type": "tool_result", "tool": tool, "result": text, "is_error": false, "tool_call_id": id });
-        event(run, &shown, out);
+        event(run, &result, out);
     }
 
     fn status(&mut self, run: &str, reported: RunStatus, past: bool, out: &mut Vec<UiMessage>) {
@@ -705,10 +705,10 @@ impl Tool {
         let title = || self.call.title().lines().next().unwrap_or_default().to_owned();
         match self.call.kind() {
             "execute" => {
-                let words = input["command"]
+                let arguments = input["command"]
                     .as_array()
-                    .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-                let command = words.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
+                    .map(|arguments| arguments.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+                let command = arguments.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
                 ("bash".into(), json!({ "command": command }))
             }
             "read" if path().is_some() => ("read".into(), json!({ "file_path": path() })),

@@ -93,7 +93,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D
 
 /// The panel on the screen of the terminal UI.
 #[derive(Debug)]
-enum ShownPanel {
+enum CurrentPanel {
     Question(Box<Request>, Panel),
     /// A note on a closed question, under an id of the bridge.
     Note(String),
@@ -119,7 +119,7 @@ pub(super) struct PanelQueue {
     /// The highest risk that this device may allow.
     limit: Option<Risk>,
     waiting: VecDeque<Box<Request>>,
-    current: Option<ShownPanel>,
+    current: Option<CurrentPanel>,
     answered: VecDeque<Box<Request>>,
     notes: u64,
     /// `true` if the runtime of the session speaks this protocol.
@@ -153,7 +153,7 @@ impl PanelQueue {
             }
             return;
         }
-        if let Some(ShownPanel::Question(open, panel)) = &self.current
+        if let Some(CurrentPanel::Question(open, panel)) = &self.current
             && open.request_id.as_str() == id
         {
             if open.revision < request.revision && !self.panels.replaces {
@@ -221,7 +221,7 @@ impl PanelQueue {
             let own = own.and_then(|own| serde_json::to_value(own).ok());
             let params = own.unwrap_or_else(|| params(&request, panel, self.limit));
             actions.push(PanelAction::Ask(panel_id(&request), panel.method(), params));
-            self.current = Some(ShownPanel::Question(request, panel));
+            self.current = Some(CurrentPanel::Question(request, panel));
         }
     }
 
@@ -235,7 +235,7 @@ impl PanelQueue {
             }
             return;
         }
-        let Some(ShownPanel::Question(request, panel)) = &self.current else { return };
+        let Some(CurrentPanel::Question(request, panel)) = &self.current else { return };
         if request.request_id.as_str() != id {
             return;
         }
@@ -270,13 +270,13 @@ impl PanelQueue {
             }),
         };
         actions.push(PanelAction::Ask(id.clone(), panel.method(), params));
-        self.current = Some(ShownPanel::Note(id));
+        self.current = Some(CurrentPanel::Note(id));
     }
 
     /// Closes all questions that are not in `open`, with an unknown outcome.
     pub(super) fn close_others(&mut self, open: &[String], live: bool, actions: &mut Vec<PanelAction>) {
         let open_panel = match &self.current {
-            Some(ShownPanel::Question(request, _)) => Some(request),
+            Some(CurrentPanel::Question(request, _)) => Some(request),
             _ => None,
         };
         let queued = self.waiting.iter().chain(open_panel).map(|request| request.request_id.as_str().to_owned());
@@ -289,7 +289,7 @@ impl PanelQueue {
     /// Handles the terminal UI's answer to a question.
     pub(super) fn on_answer(&mut self, id: &str, reply: PanelReply, actions: &mut Vec<PanelAction>) {
         match self.current.take() {
-            Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
+            Some(CurrentPanel::Question(request, panel)) if panel_id(&request) == id => {
                 match answer(&request, panel, self.limit, reply) {
                     Ok(answer) => {
                         actions.push(match answer {
@@ -310,7 +310,7 @@ impl PanelQueue {
                     }
                 }
             }
-            Some(ShownPanel::Note(note)) if note == id => {}
+            Some(CurrentPanel::Note(note)) if note == id => {}
             // An answer to a replaced panel has no effect.
             other => {
                 self.current = other;
@@ -321,15 +321,15 @@ impl PanelQueue {
     }
 
     /// Drops a question that the terminal UI could not show: it is left to other clients, and the next one may be shown.
-    pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
+    pub(super) fn show_failed(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.current.take() {
-            Some(ShownPanel::Question(request, _)) if panel_id(&request) == id => {
+            Some(CurrentPanel::Question(request, _)) if panel_id(&request) == id => {
                 actions.push(PanelAction::Notice(format!(
                     "request, to be answered in another client ({why}): {}",
                     request.title
                 )));
             }
-            Some(ShownPanel::Note(note)) if note == id => {}
+            Some(CurrentPanel::Note(note)) if note == id => {}
             other => {
                 self.current = other;
                 return;
@@ -358,8 +358,8 @@ impl PanelQueue {
     #[cfg(test)]
     pub(super) fn current_id(&self) -> Option<&str> {
         match &self.current {
-            Some(ShownPanel::Question(request, _)) => Some(request.request_id.as_str()),
-            Some(ShownPanel::Note(id)) => Some(id),
+            Some(CurrentPanel::Question(request, _)) => Some(request.request_id.as_str()),
+            Some(CurrentPanel::Note(id)) => Some(id),
             None => None,
         }
     }
@@ -512,9 +512,9 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, reply: PanelRepl
             return Err(format!("your answer was not accepted: the result must be {form}"));
         }
     };
-    let yes = result.ok == Some(true);
+    let confirmed = result.ok == Some(true);
     match panel {
-        Panel::TooRisky if yes => return Ok(None),
+        Panel::TooRisky if confirmed => return Ok(None),
         Panel::TooRisky => {
             match request.kind {
                 RequestType::Prompt => answer.value = Some(None),
@@ -527,7 +527,7 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, reply: PanelRepl
         }
         Panel::Confirm => {
             let remember = result.remember == Some(true);
-            if yes {
+            if confirmed {
                 // "Remember" has an effect only where it was offered.
                 let offer =
                     allow_always(request, limit).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
@@ -538,7 +538,7 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, reply: PanelRepl
             } else {
                 answer.option_id = decline()?;
             }
-            answer.reason = result.reason.filter(|_| request.allow_reason && !yes);
+            answer.reason = result.reason.filter(|_| request.allow_reason && !confirmed);
         }
         Panel::Prompt => answer.value = Some(result.value.flatten()),
         Panel::Pick => answer.ids = Some(result.ids.unwrap_or_default()),

@@ -222,7 +222,7 @@ impl BridgeState {
                 }
                 (Some(error), _) => {
                     let why = error.message.as_deref().unwrap_or("it answered with an error");
-                    self.panel_queue.not_shown(&id, why, &mut actions);
+                    self.panel_queue.show_failed(&id, why, &mut actions);
                 }
                 (None, None) => {}
             }
@@ -456,7 +456,7 @@ impl BridgeState {
                     past.truncated = true;
                 }
             }
-            ClientEvent::SessionGone(id) => {
+            ClientEvent::SessionDeleted(id) => {
                 if self.session.as_ref().is_some_and(|session| session.id == id) {
                     self.notice("the session was deleted", out);
                 }
@@ -464,7 +464,7 @@ impl BridgeState {
             ClientEvent::Snapshot(_)
             | ClientEvent::Session(_)
             | ClientEvent::Runtime(_)
-            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::RuntimeRemoved(_)
             | ClientEvent::Presence(_) => {}
         }
     }
@@ -481,7 +481,7 @@ impl BridgeState {
         if let Some((run, _)) = self.translator.current_run()
             && !begun.any(|other| other.run_id.as_str() == run)
         {
-            self.translator.lose_run(&mut messages);
+            self.translator.forget_run(&mut messages);
         }
         self.send_messages(messages, out);
         let ids: Vec<String> = hello.requests.iter().map(|request| request.request_id.to_string()).collect();

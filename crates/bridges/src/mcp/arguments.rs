@@ -17,10 +17,16 @@ pub(super) fn check(tool: &ToolText, arguments: Option<JsonObject>) -> Result<Js
     for (name, value) in arguments.unwrap_or_default() {
         let Some(field) = tool.fields.iter().find(|field| field.name == name) else {
             let known: Vec<&str> = tool.fields.iter().map(|field| field.name).collect();
-            return Err(format!("{} has no argument `{}`; it takes {}", tool.name, shown(&name), known.join(", ")));
+            return Err(format!(
+                "{} has no argument `{}`; it takes {}",
+                tool.name,
+                short_name(&name),
+                known.join(", ")
+            ));
         };
         if !value.is_null() {
-            let value = of_kind(field, value).map_err(|wanted| format!("{}: `{name}` must be {wanted}", tool.name))?;
+            let value =
+                typed_value(field, value).map_err(|expected| format!("{}: `{name}` must be {expected}", tool.name))?;
             checked.insert(name, value);
         }
     }
@@ -36,7 +42,7 @@ pub(super) fn tool(name: &str) -> Option<&'static ToolText> {
 }
 
 /// The beginning of a name that a model invented.
-fn shown(name: &str) -> String {
+fn short_name(name: &str) -> String {
     plexus_protocol::text::line(name, NAME_MAX)
 }
 
@@ -44,7 +50,7 @@ fn shown(name: &str) -> String {
 ///
 /// # Errors
 /// A description of the valid values.
-fn of_kind(field: &Field, value: Value) -> Result<Value, String> {
+fn typed_value(field: &Field, value: Value) -> Result<Value, String> {
     match (field.kind, unpacked(field.kind, value)) {
         (FieldKind::Surface, Value::String(name)) if is_name(&name, b"_.-") && name.len() <= NAME_MAX => {
             Ok(name.into())

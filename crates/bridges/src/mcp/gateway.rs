@@ -50,7 +50,7 @@ pub enum CallError {
         was_sent: bool,
     },
     /// The agent has exited.
-    AgentGone,
+    AgentClosed,
 }
 
 impl CallError {
@@ -89,13 +89,13 @@ pub trait Carrier: Send + Sync + 'static {
 pub(super) struct Gateway {
     client: Client,
     session: SessionId,
-    agent_gone: watch::Receiver<bool>,
+    agent_closed: watch::Receiver<bool>,
     /// The time that a call is retried with a refused token, or for a session that is not open.
     token_grace: Duration,
 }
 
 impl Gateway {
-    pub(super) fn new(options: McpOptions, agent_gone: watch::Receiver<bool>, token_grace: Duration) -> Self {
+    pub(super) fn new(options: McpOptions, agent_closed: watch::Receiver<bool>, token_grace: Duration) -> Self {
         let McpOptions { session, home, find, shared: _ } = options;
         let file: Arc<Path> = token_file(&home, &session).into();
         let client = Client::locating(Arc::new(move || {
@@ -107,7 +107,7 @@ impl Gateway {
                 Ok(Address { url, token, program: Some("plexus mcp".into()) })
             })
         }));
-        Self { client, session, agent_gone, token_grace }
+        Self { client, session, agent_closed, token_grace }
     }
 }
 
@@ -118,17 +118,17 @@ impl Carrier for Gateway {
         let mut backoff = Backoff::default();
         let mut unauthorized_since = None;
         let (mut why, mut was_sent) = (String::new(), false);
-        let mut agent_gone = self.agent_gone.clone();
+        let mut agent_closed = self.agent_closed.clone();
         loop {
             let reply = tokio::select! {
                 reply = self.client.http(call.method, &path, call.body, call.key) => reply,
                 () = tokio::time::sleep_until(call.deadline) => {
-                    let silent = || "it does not respond".to_owned();
-                    return Err(CallError::TimedOut { why: if why.is_empty() { silent() } else { why }, was_sent: true });
+                    let no_response = || "it does not respond".to_owned();
+                    return Err(CallError::TimedOut { why: if why.is_empty() { no_response() } else { why }, was_sent: true });
                 }
                 // A call that was sent still waits for its reply: the agent may have written its last calls and closed stdin. The deadline
                 // of the service's end limits the wait.
-                _ = agent_gone.wait_for(|gone| *gone), if call.method == "GET" => return Err(CallError::AgentGone),
+                _ = agent_closed.wait_for(|closed| *closed), if call.method == "GET" => return Err(CallError::AgentClosed),
             };
             let mut pause = backoff.pause().min(PAUSE_MAX);
             let refused = match reply {
@@ -171,7 +171,7 @@ impl Carrier for Gateway {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                _ = agent_gone.wait_for(|gone| *gone) => return Err(CallError::AgentGone),
+                _ = agent_closed.wait_for(|closed| *closed) => return Err(CallError::AgentClosed),
             }
         }
     }
@@ -187,29 +187,29 @@ fn detail(problem: &ApiError) -> String {
 /// # Errors
 /// The reason and the fix: the file does not exist, or other users could have read or written it.
 fn token(file: &Path) -> Result<String, String> {
-    let shown = file.display();
+    let path = file.display();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(file, flags, Mode::empty()) {
         Ok(opened) => std::fs::File::from(opened),
         Err(rustix::io::Errno::NOENT) => return Err("this session has no token: it may have ended".into()),
-        Err(rustix::io::Errno::LOOP) => return Err(format!("{shown} is a link: the gateway writes a plain file")),
-        Err(why) => return Err(format!("cannot read {shown}: {why}")),
+        Err(rustix::io::Errno::LOOP) => return Err(format!("{path} is a link: the gateway writes a plain file")),
+        Err(why) => return Err(format!("cannot read {path}: {why}")),
     };
-    let about = opened.metadata().map_err(|why| format!("cannot read {shown}: {why}"))?;
+    let about = opened.metadata().map_err(|why| format!("cannot read {path}: {why}"))?;
     if !about.is_file() {
-        return Err(format!("{shown} is not a plain file"));
+        return Err(format!("{path} is not a plain file"));
     }
     if about.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{shown} belongs to another user"));
+        return Err(format!("{path} belongs to another user"));
     }
     if about.mode() & 0o077 != 0 {
-        return Err(format!("others can read {shown}: its mode must be 0600"));
+        return Err(format!("others can read {path}: its mode must be 0600"));
     }
     let mut text = String::new();
-    opened.take(TOKEN_MAX).read_to_string(&mut text).map_err(|why| format!("cannot read {shown}: {why}"))?;
+    opened.take(TOKEN_MAX).read_to_string(&mut text).map_err(|why| format!("cannot read {path}: {why}"))?;
     let text = text.trim();
     let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    is_token.then(|| text.to_owned()).ok_or_else(|| format!("{shown} has no token"))
+    is_token.then(|| text.to_owned()).ok_or_else(|| format!("{path} has no token"))
 }
 
 /// The file of a session's token.

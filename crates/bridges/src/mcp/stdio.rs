@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 /// Maximum length of an agent's message, in bytes. A longer one is answered with an error.
 pub(super) const LINE_MAX: usize = 8 << 20;
 /// Number of bytes stored of the beginning and of the end of a longer message, to find its id.
-const KEPT: usize = 1 << 10;
+const ENDS_STORED: usize = 1 << 10;
 /// Maximum number of lines read ahead. Each may be [`LINE_MAX`] long.
 const LINES_QUEUED: usize = 1;
 /// Maximum number of messages queued for an agent that does not read; at this many its own are not read either.
@@ -35,18 +35,18 @@ pub(super) enum AgentLine {
 pub(super) struct Stdio<W> {
     lines: mpsc::Receiver<AgentLine>,
     out: Arc<Mutex<W>>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     /// `true` if the agent has sent `initialize`.
     is_initialized: bool,
     /// `true` after the end of stdin.
-    gone: watch::Sender<bool>,
+    closed: watch::Sender<bool>,
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
     /// Makes a transport, and a receiver that reports the agent's end.
     pub(super) fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> (Self, watch::Receiver<bool>) {
         let (queue, lines) = mpsc::channel(LINES_QUEUED);
-        let (gone, is_gone) = watch::channel(false);
+        let (closed, is_closed) = watch::channel(false);
         tokio::spawn(async move {
             let mut input = BufReader::new(input);
             // An error of stdin counts as its end.
@@ -57,8 +57,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
             }
         });
         let out = Arc::new(Mutex::new(output));
-        let room = Arc::new(Semaphore::new(MESSAGES_QUEUED));
-        (Self { lines, out, room, is_initialized: false, gone }, is_gone)
+        let capacity = Arc::new(Semaphore::new(MESSAGES_QUEUED));
+        (Self { lines, out, capacity, is_initialized: false, closed }, is_closed)
     }
 
     /// Reads the message of a line; `None` if it is ignored, or was answered.
@@ -89,11 +89,11 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
 
     fn write(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = std::io::Result<()>> + Send + use<W> {
         let text = serde_json::to_vec(message);
-        let (out, room) = (Arc::clone(&self.out), Arc::clone(&self.room));
+        let (out, capacity) = (Arc::clone(&self.out), Arc::clone(&self.capacity));
         async move {
             let mut text = text?;
             text.push(b'\n');
-            let _room = room.acquire().await;
+            let _permit = capacity.acquire().await;
             let mut out = out.lock().await;
             out.write_all(&text).await?;
             out.flush().await
@@ -152,7 +152,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> 
     /// Receives the next message. Cancellation safe.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            drop(self.room.acquire().await);
+            drop(self.capacity.acquire().await);
             match self.lines.recv().await {
                 Some(AgentLine::Whole(line)) => {
                     if let Some(message) = self.message(&line) {
@@ -164,7 +164,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> 
                     self.reply_error(id_of(&beginning, &end), ErrorData::invalid_request(message, None));
                 }
                 None => {
-                    self.gone.send_replace(true);
+                    self.closed.send_replace(true);
                     return None;
                 }
             }
@@ -177,14 +177,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> 
 }
 
 /// Writes to stderr, which agents store in their log.
-pub(super) fn log(words: &str) {
-    let _ = writeln!(std::io::stderr(), "plexus mcp: {words}");
+pub(super) fn log(message: &str) {
+    let _ = writeln!(std::io::stderr(), "plexus mcp: {message}");
 }
 
 /// Reads the next line that is not empty, without its line feed; `None` at the end of the stream.
 async fn next_line(input: &mut (impl AsyncBufRead + Unpin), limit: usize) -> std::io::Result<Option<AgentLine>> {
-    let mut kept = Vec::new();
-    // The end of a line that is too long; its beginning is in `kept`.
+    let mut line = Vec::new();
+    // The end of a line that is too long; its beginning is in `line`.
     let mut end: Option<Vec<u8>> = None;
     loop {
         let buffer = input.fill_buf().await?;
@@ -196,32 +196,32 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin), limit: usize) -> std
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         match &mut end {
             Some(end) => end.extend_from_slice(text),
-            None => kept.extend_from_slice(text),
+            None => line.extend_from_slice(text),
         }
-        if end.is_none() && kept.len() > limit {
-            end = Some(kept.get(KEPT.min(kept.len())..).unwrap_or_default().to_vec());
-            kept.truncate(KEPT);
-            kept.shrink_to_fit();
+        if end.is_none() && line.len() > limit {
+            end = Some(line.get(ENDS_STORED.min(line.len())..).unwrap_or_default().to_vec());
+            line.truncate(ENDS_STORED);
+            line.shrink_to_fit();
         }
         if let Some(end) = &mut end {
-            let surplus = end.len().saturating_sub(KEPT);
+            let surplus = end.len().saturating_sub(ENDS_STORED);
             end.drain(..surplus);
-            end.shrink_to(2 * KEPT);
+            end.shrink_to(2 * ENDS_STORED);
         }
         input.consume(consumed);
         if !ended {
             continue;
         }
         if let Some(end) = end {
-            return Ok(Some(AgentLine::TooLong(kept, end)));
+            return Ok(Some(AgentLine::TooLong(line, end)));
         }
-        if !kept.trim_ascii().is_empty() {
-            return Ok(Some(AgentLine::Whole(kept)));
+        if !line.trim_ascii().is_empty() {
+            return Ok(Some(AgentLine::Whole(line)));
         }
         if consumed == 0 {
             return Ok(None);
         }
-        kept.clear();
+        line.clear();
     }
 }
 
@@ -247,9 +247,10 @@ mod tests {
 
     #[tokio::test]
     async fn lines_have_a_limit_and_keep_both_ends() {
-        let long = format!("{}{}{}\n\n\nshort\nlast", "a".repeat(KEPT), "b".repeat(9000), "c".repeat(KEPT));
+        let long =
+            format!("{}{}{}\n\n\nshort\nlast", "a".repeat(ENDS_STORED), "b".repeat(9000), "c".repeat(ENDS_STORED));
         let mut input = BufReader::with_capacity(100, long.as_bytes());
-        let (beginning, end) = ("a".repeat(KEPT).into_bytes(), "c".repeat(KEPT).into_bytes());
+        let (beginning, end) = ("a".repeat(ENDS_STORED).into_bytes(), "c".repeat(ENDS_STORED).into_bytes());
         assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::TooLong(beginning, end)));
         assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::Whole(b"short".to_vec())));
         assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::Whole(b"last".to_vec())));

@@ -48,7 +48,7 @@ impl App {
                     None => self.shared.runtimes.push(runtime),
                 }
             }
-            ClientEvent::SessionGone(id) => {
+            ClientEvent::SessionDeleted(id) => {
                 let id = id.as_str();
                 if self.shared.sessions.all.remove(id).is_some()
                     && self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == id)
@@ -60,7 +60,7 @@ impl App {
                 self.shared.sessions.unread.remove(id);
                 self.shared.sessions.deleted.insert(id.to_owned());
             }
-            ClientEvent::RuntimeGone(id) => self.shared.runtimes.retain(|one| one.id != id.as_str()),
+            ClientEvent::RuntimeRemoved(id) => self.shared.runtimes.retain(|one| one.id != id.as_str()),
             ClientEvent::Presence(PresenceChanged { session_id, lookers }) => {
                 let list = lookers.iter().map(|viewer| line(&viewer.name));
                 let list: Vec<String> = list.filter(|name| *name != self.shared.device_name).take(5).collect();

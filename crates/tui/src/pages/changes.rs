@@ -683,9 +683,9 @@ impl Page for ChangesPage {
             | ClientEvent::Older
             | ClientEvent::Lost(_)
             | ClientEvent::Session(_)
-            | ClientEvent::SessionGone(_)
+            | ClientEvent::SessionDeleted(_)
             | ClientEvent::Runtime(_)
-            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::RuntimeRemoved(_)
             | ClientEvent::Presence(_) => {}
         }
     }

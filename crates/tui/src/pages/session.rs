@@ -205,9 +205,9 @@ impl SessionPage {
             ClientEvent::Hello(_) | ClientEvent::Lost(_) => conversation.live = false,
             ClientEvent::Older
             | ClientEvent::Session(_)
-            | ClientEvent::SessionGone(_)
+            | ClientEvent::SessionDeleted(_)
             | ClientEvent::Runtime(_)
-            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::RuntimeRemoved(_)
             | ClientEvent::Presence(_) => {}
         }
     }

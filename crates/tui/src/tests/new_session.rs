@@ -283,7 +283,7 @@ fn new_session_continues_an_earlier_conversation() {
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
     // By the palette, for the only agent; and what cannot be listed says why.
-    stage.msg(Msg::Event(ClientEvent::RuntimeGone("claude-terminal".parse().unwrap())));
+    stage.msg(Msg::Event(ClientEvent::RuntimeRemoved("claude-terminal".parse().unwrap())));
     stage.keys(&["C-k"]);
     stage.type_text("resume");
     stage.keys(&["Enter"]);

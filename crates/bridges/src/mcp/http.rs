@@ -31,7 +31,7 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
     };
     let (id, begins) = (request.id.clone(), matches!(request.request, ClientRequest::InitializeRequest(_)));
     let (sender, mut replies) = mpsc::channel(REPLIES_QUEUED);
-    let transport = Once { message: Some(JsonRpcMessage::Request(request)), replies: sender };
+    let transport = RequestTransport { message: Some(JsonRpcMessage::Request(request)), replies: sender };
     let server = Server::new(carrier, CallTimes::default());
     let serve = async {
         if begins {
@@ -61,12 +61,12 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The connection of a server that receives one message.
-struct Once {
+struct RequestTransport {
     message: Option<ClientJsonRpcMessage>,
     replies: mpsc::Sender<ServerJsonRpcMessage>,
 }
 
-impl Transport<RoleServer> for Once {
+impl Transport<RoleServer> for RequestTransport {
     type Error = std::io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
