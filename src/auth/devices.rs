@@ -264,7 +264,7 @@ impl Auth {
     /// Returns the caller for a process of this user without a token: it may watch this runtime, and nothing else. The calling code must
     /// have checked the process's owner.
     pub fn same_user_caller(&self, runtime: &RuntimeId) -> Caller {
-        let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
+        let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::new(&[Scope::Watch]) };
         let id = DeviceId::trusted(SAME_USER);
         let name = "a process on this machine";
         Caller::proven(Arc::new(Device::new(id, name, DeviceKind::Device, grant, String::new())))

@@ -316,7 +316,7 @@ mod tests {
     use plexus_protocol::Scope;
 
     fn grant() -> Grant {
-        Grant::of(&[Scope::Watch])
+        Grant::new(&[Scope::Watch])
     }
 
     fn device(name: &str) -> Arc<Device> {

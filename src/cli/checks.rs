@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plexus::config::{Config, NativeConfig};
 use plexus::operation::doctor::Doctor;
-use plexus_protocol::api::linking::{AgentLink, LinkStanding};
+use plexus_protocol::api::linking::{AgentLink, LinkStatus};
 use plexus_protocol::api::operation::{self, Verdict};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
@@ -226,27 +226,25 @@ impl Checks {
         let last_message = linked.heard_at.map(|at| format!(", last message {} ago", age(at))).unwrap_or_default();
         let relink = format!("`plexus link {}` corrects it", linked.agent);
         match (linked.state, &linked.gate) {
-            (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{last_message}")),
-            (LinkStanding::NotLinked, Some(reason)) => {
+            (LinkStatus::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{last_message}")),
+            (LinkStatus::NotLinked, Some(reason)) => {
                 self.ok(&name, format!("{program}; not linked, and cannot be: {reason}"))
             }
-            (LinkStanding::NotLinked, None) if linked.path.is_none() => {
-                self.ok(&name, format!("{program}; not linked"))
-            }
-            (LinkStanding::NotLinked, None) => {
+            (LinkStatus::NotLinked, None) if linked.path.is_none() => self.ok(&name, format!("{program}; not linked")),
+            (LinkStatus::NotLinked, None) => {
                 let fix = format!("`plexus link {}` shows the sessions of its own terminal", linked.agent);
                 self.add(&name, Verdict::Ok, format!("{program}; not linked"), Some(fix));
             }
-            (LinkStanding::Linked, None) => self.ok(&name, format!("{program}; linked{last_message}")),
-            (LinkStanding::Linked, Some(reason)) => {
+            (LinkStatus::Linked, None) => self.ok(&name, format!("{program}; linked{last_message}")),
+            (LinkStatus::Linked, Some(reason)) => {
                 let fix = format!("or `plexus link {} --remove`", linked.agent);
                 self.warn(&name, format!("{program}; linked, but {reason}"), fix);
             }
-            (LinkStanding::OutOfDate, _) => {
+            (LinkStatus::OutOfDate, _) => {
                 self.warn(&name, format!("{program}; linked, but out of date: {detail}"), relink)
             }
-            (LinkStanding::Damaged, _) => self.warn(&name, format!("{program}; the link is damaged: {detail}"), relink),
-            (LinkStanding::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
+            (LinkStatus::Damaged, _) => self.warn(&name, format!("{program}; the link is damaged: {detail}"), relink),
+            (LinkStatus::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
         }
         for notice in &linked.notices {
             self.warn(&format!("{name} settings"), notice, "remove it from the file, unless it is intended");

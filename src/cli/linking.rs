@@ -9,7 +9,7 @@ use plexus_linked::{
     FileChange, LINKED_AGENTS, LinkError, LinkPlan, LinkState, LinkedAgent, Linker, UnknownVersion, link_notices,
     linked_agent,
 };
-use plexus_protocol::api::linking::{AgentLink, LinkAction, LinkChange, LinkFile, LinkOffer, LinkStanding};
+use plexus_protocol::api::linking::{AgentLink, LinkAction, LinkChange, LinkFile, LinkOffer, LinkStatus};
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 
 use super::discover::{Agent, LINK_VERSION_TIMEOUT, VERSION_TIMEOUT, version_within};
@@ -61,20 +61,20 @@ async fn agent_link(
         (Some(path), None) => version_within(path, VERSION_TIMEOUT).await,
     };
     let (state, detail) = match linker.state(agent) {
-        Ok(LinkState::NotNeeded(note)) => (LinkStanding::NotNeeded, Some(note.to_owned())),
-        Ok(LinkState::NotLinked) => (LinkStanding::NotLinked, None),
-        Ok(LinkState::Linked) => (LinkStanding::Linked, None),
-        Ok(LinkState::OutOfDate(reason)) => (LinkStanding::OutOfDate, Some(reason)),
-        Ok(LinkState::Damaged(reason)) => (LinkStanding::Damaged, Some(reason)),
-        Err(reason) => (LinkStanding::Unknown, Some(reason.to_string())),
+        Ok(LinkState::NotNeeded(note)) => (LinkStatus::NotNeeded, Some(note.to_owned())),
+        Ok(LinkState::NotLinked) => (LinkStatus::NotLinked, None),
+        Ok(LinkState::Linked) => (LinkStatus::Linked, None),
+        Ok(LinkState::OutOfDate(reason)) => (LinkStatus::OutOfDate, Some(reason)),
+        Ok(LinkState::Damaged(reason)) => (LinkStatus::Damaged, Some(reason)),
+        Err(reason) => (LinkStatus::Unknown, Some(reason.to_string())),
     };
     let gate = path.as_ref().and(check_version(agent, &printed).err()).map(|reason| reason.to_string());
-    let is_seen = !matches!(state, LinkStanding::NotLinked | LinkStanding::NotNeeded);
+    let is_seen = !matches!(state, LinkStatus::NotLinked | LinkStatus::NotNeeded);
     let folder = std::env::current_dir().unwrap_or_default();
     let notices = if is_seen { link_notices(linker, agent, &folder) } else { Vec::new() };
     let dialect = TERMINAL_DIALECTS.iter().find(|linked| linked.name == agent.name).map(|linked| linked.dialect);
     let runtime = dialect.or((agent.name == "codex").then_some(CODEX_TERMINAL)).map(RuntimeId::trusted);
-    let may_link = path.is_some() && gate.is_none() && state != LinkStanding::NotNeeded;
+    let may_link = path.is_some() && gate.is_none() && state != LinkStatus::NotNeeded;
     let offered =
         |plan: Result<LinkPlan, LinkError>| plan.ok().filter(|plan| !plan.is_empty()).map(|plan| offer(&plan, linker));
     AgentLink {
@@ -90,7 +90,7 @@ async fn agent_link(
         seen: agent.seen.to_owned(),
         heard_at: runtime.and_then(|id| last_terminal_message(runtimes, &id)),
         link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
-        unlink: (state != LinkStanding::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
+        unlink: (state != LinkStatus::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
     }
 }
 

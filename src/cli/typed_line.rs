@@ -79,7 +79,7 @@ pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &s
             };
             let Some(answer) = action.answer.clone() else { return TypedLine::Refused(help(request)) };
             match action.role.rule() {
-                rule if rule.lasting => {
+                rule if rule.persistent => {
                     *step = AnswerStep::Lasting(answer);
                     next(&format!(
                         "{}: this also covers what the agent finds similar, from now on. Type A again",

@@ -9,7 +9,7 @@ use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::api::snapshot::SnapshotMessage;
 use plexus_protocol::api::stream::StreamSnapshots;
 use plexus_protocol::transcript::{
-    Content, Decided, EntryBody, LatestKind, MessagePlacer, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
+    Content, Decided, EntryBody, LatestKind, MessageTracker, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
     block_label, current_mode, new_title,
 };
 use plexus_protocol::{ErrorBody, Position, Request, RequestHead, Resolver, RunBody, RunStatus, RuntimeStatusBody};
@@ -38,7 +38,7 @@ pub(crate) struct View {
     paint: Paint,
     /// The message of the last line: its role and first position.
     block: Option<(Role, Position)>,
-    placers: HashMap<String, MessagePlacer>,
+    trackers: HashMap<String, MessageTracker>,
     /// The tool call that the current entry belongs to.
     parent_call: Option<ParentCall>,
     /// The tool call that was named last.
@@ -61,7 +61,7 @@ impl View {
         Self {
             paint,
             block: None,
-            placers: HashMap::new(),
+            trackers: HashMap::new(),
             parent_call: None,
             last_named: None,
             at_line_start: true,
@@ -166,15 +166,15 @@ impl View {
             // A kind that only newer versions know is named, so that no event is hidden.
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD_MAX)), out);
         };
-        let placer = self.placers.entry(session.to_owned()).or_default();
-        let placed = placer.entry(&entry, envelope.run_id.as_str(), envelope.position());
-        self.parent_call = placer.parent(&entry).map(|parent| {
+        let tracker = self.trackers.entry(session.to_owned()).or_default();
+        let target = tracker.entry(&entry, envelope.run_id.as_str(), envelope.position());
+        self.parent_call = tracker.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             ParentCall { id: parent.id.to_owned(), title: line(title, FIELD_MAX), depth: parent.depth }
         });
         match entry {
             EntryBody::Message { role, content, .. } => {
-                let first = placed.first(envelope.position());
+                let first = target.first(envelope.position());
                 match content {
                     Content::Text(text) => self.message_text(role, first, &text, out),
                     Content::Block(block) => {
@@ -376,7 +376,7 @@ fn status_mark(status: &str) -> &'static str {
 
 /// The outcome of a request as text: "allowed by phone (allow_once)".
 pub(crate) fn outcome_text(outcome: Outcome) -> String {
-    let text_parts = line(&outcome.words(), FIELD_MAX);
+    let text_parts = line(&outcome.summary(), FIELD_MAX);
     if outcome.decided == Decided::Allowed && outcome.given {
         let answers = outcome.answers.iter().map(|(id, text_parts)| format!("{id}: {}", text_parts.join(", ")));
         let answers = answers.collect::<Vec<_>>().join("; ");

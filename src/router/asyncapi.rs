@@ -11,7 +11,7 @@ use super::rpc::examples::{AT, REQUEST, RUN, SESSION, envelope, request, runtime
 use super::schemas::{self, Shape};
 use plexus_protocol::api::history::EventEnvelope;
 use plexus_protocol::api::problem::RpcFailure;
-use plexus_protocol::api::rpc::OfSession;
+use plexus_protocol::api::rpc::SessionParams;
 use plexus_protocol::api::stream::{
     Lag, Live, NotTaken, PresenceChanged, RunContextParams, RunStatusParams, RuntimeRemoved, RuntimeUpdated,
     SessionDeleted, SessionUpdated, StreamHello, StreamSnapshots,
@@ -62,7 +62,7 @@ const fn of<T: ToSchema>() -> Shape {
 
 /// Returns parameters with a session and any members that the runtime accepts.
 fn passed() -> Value {
-    json!({ "allOf": [of::<OfSession>().reference()], "additionalProperties": true })
+    json!({ "allOf": [of::<SessionParams>().reference()], "additionalProperties": true })
 }
 
 /// Returns the schema of a JSON-RPC message with these members besides `jsonrpc`.

@@ -106,7 +106,7 @@ pub(super) async fn runtimes(state: Core, call: Call) -> RouteResult {
     };
     let mut all: Vec<_> = state.directory.runtimes().into_iter().filter(|runtime| sees(&runtime.runtime_id)).collect();
     if of_sessions.is_some() {
-        all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.from_outside()));
+        all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.redacted()));
     }
     json(StatusCode::OK, &RuntimeList { runtimes: all.into() })
 }

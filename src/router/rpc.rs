@@ -44,8 +44,8 @@ use plexus_metrics::metrics;
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::rpc::{
     AttachParams, Attached, CancelParams, Cancelled, CountedEnd, Detached, Focus, History, HistoryParams, Initialize,
-    Initialized, ListSessions, Looking, OfSession, PromptInput, RestartParams, Server, SessionArchive, SessionNew,
-    SessionRename, StartRun,
+    Initialized, ListSessions, PresenceResult, PromptInput, RestartParams, Server, SessionArchive, SessionNew,
+    SessionParams, SessionRename, StartRun,
 };
 use plexus_protocol::api::stream::{NotTaken, PresenceChanged, RuntimeRemoved, RuntimeUpdated, SessionDeleted};
 use plexus_protocol::object::{self, Objects};

@@ -304,7 +304,7 @@ impl Worker {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
         let words = "the gateway has no agent that this device may prompt: start one with `plexus run`";
-        let runtime_id = RuntimeInfo::usual(&all).map(|runtime| runtime.runtime_id.clone());
+        let runtime_id = RuntimeInfo::preferred(&all).map(|runtime| runtime.runtime_id.clone());
         let runtime_id = runtime_id.ok_or_else(|| RpcError::new(-32015, "runtime_not_found", words))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let open = OpenSession {

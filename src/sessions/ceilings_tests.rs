@@ -22,7 +22,7 @@ fn by(name: &str) -> Resolver {
 }
 
 fn tokens(count: u64) -> Spending {
-    Spending::of([Some(count), None, None, None, None], vec![])
+    Spending::new([Some(count), None, None, None, None], vec![])
 }
 
 /// A session with what it spent.
@@ -256,8 +256,8 @@ impl World {
                 continue;
             }
             let explained = match held.expect("nothing holds it, and it does not run") {
-                CeilingOf::Day => facts.stopped() || open.iter().any(|one| of("All sessions")(&one)),
-                CeilingOf::Session => member.state.is_stopped() || mine == 1,
+                CeilingKind::Day => facts.stopped() || open.iter().any(|one| of("All sessions")(&one)),
+                CeilingKind::Session => member.state.is_stopped() || mine == 1,
             };
             assert!(explained, "prompts of {nth} wait and nobody is asked: {held:?} {:?}", self.questions());
         }

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::system::{mint, now};
-use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
+use plexus_protocol::api::changes::{ChangeDiff, ChangesView, StoredPatch, UndoneChange};
 use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
 use plexus_workspace::{
     Comparison, FolderLook, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, read_path, shown_path,
@@ -366,7 +366,7 @@ impl Changes {
     }
 
     /// Lists the undone changes that can be restored, newest first.
-    pub(super) async fn undone(self: &Arc<Self>, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+    pub(super) async fn undone(self: &Arc<Self>, info: &Arc<SessionInfo>) -> Result<Vec<StoredPatch>, ChangesError> {
         let session = info.session_id.clone();
         let undone = move |call: &FolderCall| match call.store() {
             Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::kept_patch).collect()),
@@ -382,7 +382,7 @@ impl Changes {
         self: &Arc<Self>,
         info: &Arc<SessionInfo>,
         patch_id: String,
-    ) -> Result<KeptPatch, ChangesError> {
+    ) -> Result<StoredPatch, ChangesError> {
         let session = info.session_id.clone();
         let redo = move |call: &FolderCall| {
             let redone = call.store()?.redo(session.as_str(), &patch_id);

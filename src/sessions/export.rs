@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use self::markdown::{fence, plain, quoted};
 use plexus_protocol::text::{clean, line};
 use plexus_protocol::transcript::{
-    EntryBody, MessagePlacer, NoteKind, Outcome, Role, ToolCall, ToolContent, block_label,
+    EntryBody, MessageTracker, NoteKind, Outcome, Role, ToolCall, ToolContent, block_label,
 };
 use plexus_protocol::{Event, Position, SessionInfo, Timestamp};
 use plexus_surfaces::{Change, Followed, Surface, SurfaceFollower};
@@ -143,7 +143,7 @@ fn tool_output(call: &ToolCall) -> String {
 #[derive(Debug)]
 pub struct Export {
     format: Format,
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     parts: VecDeque<Part>,
     /// Size of the parts, in bytes.
     held: usize,
@@ -179,7 +179,7 @@ impl Export {
             }
         }
         let surfaces = SurfaceFollower::new(SURFACES_MAX);
-        Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0, surfaces }
+        Self { format, tracker: MessageTracker::default(), parts: VecDeque::new(), held: 0, surfaces }
     }
 
     /// Returns the approximate number of bytes of the unwritten parts and of the surfaces that are followed.
@@ -192,14 +192,14 @@ impl Export {
         let at = event.at;
         let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
         let text = |body: &Value, name: &str| body[name].as_str().unwrap_or_default().to_owned();
-        let placed = self.placer.entry(&body, event.run_id.as_str(), event.position);
-        let above = self.placer.parent(&body).map(|parent| {
+        let target = self.tracker.entry(&body, event.run_id.as_str(), event.position);
+        let above = self.tracker.parent(&body).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             Above { title: line(title, TITLE_MAX), depth: parent.depth }
         });
         match body {
             EntryBody::Message { role, content, .. } => {
-                self.message(role, placed.first(event.position), at, above, content.into_text());
+                self.message(role, target.first(event.position), at, above, content.into_text());
             }
             EntryBody::Tool { id, update, .. } => self.tool(at, above, id, update),
             EntryBody::Plan(entries) => {
@@ -365,7 +365,7 @@ impl Export {
 /// Returns a short description of the outcome of a request.
 fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
-    let mut words = line(&outcome.words(), TITLE_MAX);
+    let mut words = line(&outcome.summary(), TITLE_MAX);
     if let Some(option) = &outcome.option {
         let _ = write!(words, " ({})", line(option, TITLE_MAX));
     }

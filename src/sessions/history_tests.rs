@@ -11,7 +11,7 @@ use super::history::PageLimit;
 use super::page_merge::{LogPlace, PageItem};
 use super::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use plexus_ledger::{Charge, Ledger};
-use plexus_protocol::transcript::{EntryBody, Part, Transcript, name_parent};
+use plexus_protocol::transcript::{EntryBody, Part, Transcript, set_parent};
 use plexus_protocol::*;
 use plexus_store::{MemoryStore, ReadLimit, SessionRow};
 
@@ -186,7 +186,7 @@ async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
 fn under(body: &str, parent: Option<&str>) -> String {
     let mut body: Map<String, Value> = serde_json::from_str(body).unwrap();
     if let Some(parent) = parent {
-        name_parent(&mut body, parent);
+        set_parent(&mut body, parent);
     }
     Value::Object(body).to_string()
 }

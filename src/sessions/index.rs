@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::string_slices::StringSlices;
 use super::{CommitEntry, CommitRows, Filter, Log};
-use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, Role, parent_of};
+use plexus_protocol::transcript::{ChunkTarget, EntryKind, MessageKey, MessageTracker, Role, parent_from_meta};
 use plexus_protocol::{Event, Kind, Origin, Position, RunId};
 use plexus_store::{ReadLimit, StoreError, TextRow};
 
@@ -39,7 +39,7 @@ struct IndexWriter {
     log: Log,
     origin: Arc<Origin>,
     run_id: RunId,
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     ready: Vec<TextRow>,
     role: &'static str,
     text: String,
@@ -49,8 +49,8 @@ struct IndexWriter {
 
 impl IndexWriter {
     fn new(log: Log, origin: Arc<Origin>, run_id: RunId) -> Self {
-        let (placer, ready, text) = (MessagePlacer::default(), Vec::new(), String::new());
-        Self { log, origin, run_id, placer, ready, role: "agent", text, position: Position::START, total: 0 }
+        let (tracker, ready, text) = (MessageTracker::default(), Vec::new(), String::new());
+        Self { log, origin, run_id, tracker, ready, role: "agent", text, position: Position::START, total: 0 }
     }
 
     async fn all(mut self, mut after: Position) -> Result<(), Arc<StoreError>> {
@@ -74,13 +74,14 @@ impl IndexWriter {
         if event.run_id != self.run_id {
             return Ok(());
         }
-        let (role, body) = match EntryKind::of(event.kind) {
+        let (role, body) = match EntryKind::from_kind(event.kind) {
             EntryKind::Message(role) => {
                 let Some(body) = IndexedBody::of(event) else { return Ok(()) };
                 let id = body.message_id.and_then(|id| serde_json::from_str::<Cow<'_, str>>(id.get()).ok());
-                let parent = body.meta.and_then(|meta| parent_of(&mut serde_json::Deserializer::from_str(meta.get())));
+                let parent =
+                    body.meta.and_then(|meta| parent_from_meta(&mut serde_json::Deserializer::from_str(meta.get())));
                 let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
-                if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+                if !matches!(self.tracker.chunk(&key, event.position), ChunkTarget::Current(_)) {
                     self.cut();
                 }
                 match role {
@@ -90,7 +91,7 @@ impl IndexWriter {
                 }
             }
             EntryKind::Tool => {
-                self.placer.interrupt();
+                self.tracker.interrupt();
                 self.cut();
                 match IndexedBody::of(event) {
                     Some(body) if event.kind == Kind::ToolCall => ("tool", body),
@@ -98,7 +99,7 @@ impl IndexWriter {
                 }
             }
             EntryKind::Plan => {
-                self.placer.plan(event.run_id.as_str());
+                self.tracker.plan(event.run_id.as_str());
                 return Ok(());
             }
             EntryKind::RunStarted

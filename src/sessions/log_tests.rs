@@ -379,7 +379,7 @@ async fn log_watch_wakes_only_for_matching_events() {
     let log = log();
     let (one, two) = (origin(1), origin(2));
     let sessions = Some(vec![one.session_id.clone()]);
-    let grant = plexus_auth::Grant { sessions, ..plexus_auth::Grant::of(&[Scope::Watch]) };
+    let grant = plexus_auth::Grant { sessions, ..plexus_auth::Grant::new(&[Scope::Watch]) };
     let granted = Filter { sessions: None, grant: Some(Arc::new(grant)) };
     let watching = [Filter::session(one.session_id.clone()), granted].map(|filter| log.watch_for(&filter));
     let wide = log.watch_for(&Filter::all());

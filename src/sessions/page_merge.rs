@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use plexus_protocol::transcript::{EntryKind, name_parent, parent_of};
+use plexus_protocol::transcript::{EntryKind, parent_from_meta, set_parent};
 use plexus_protocol::{Event, Kind, Position};
 
 /// Maximum length of a text that is not cut into parts, in bytes of JSON.
@@ -103,7 +103,7 @@ impl PageUnit {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>, most: usize) -> Vec<Self> {
         let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
-        match EntryKind::of(event.kind) {
+        match EntryKind::from_kind(event.kind) {
             EntryKind::Message(_) => match text_of(&event.body) {
                 Some(text) if text.len() > LONG_TEXT => {
                     let cuts = cuts(&event.body, text);
@@ -294,7 +294,7 @@ fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) ->
         let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
         members.get_mut("content")?.as_object_mut()?.remove("text");
         let meta = members.remove("_meta").unwrap_or_default();
-        let parent = parent_of(&meta);
+        let parent = parent_from_meta(&meta);
         Some((members, meta.get("plexus").cloned(), parent))
     };
     matches!((rest(a), rest(b)), (Some(a), Some(b)) if a == b)
@@ -375,7 +375,7 @@ impl PageItem {
             if n > 0 {
                 update.remove("sessionUpdate");
             }
-            parent = parent.or_else(|| update.get("_meta").and_then(parent_of));
+            parent = parent.or_else(|| update.get("_meta").and_then(parent_from_meta));
             let terminal = update.get_mut("_meta").and_then(|meta| meta.get_mut("terminal_output"));
             if let Some(data) = terminal.as_ref().and_then(|terminal| terminal["data"].as_str()) {
                 let mut whole = output.take().map_or_else(String::new, |(_, whole)| whole);
@@ -390,7 +390,7 @@ impl PageItem {
             meta.as_object_mut()?.insert("terminal_output".into(), terminal);
         }
         if let Some(parent) = parent {
-            name_parent(&mut call, &parent);
+            set_parent(&mut call, &parent);
         }
         super::left_out::shorten(&mut call, most);
         serde_json::to_vec(&call).ok().map(Into::into)

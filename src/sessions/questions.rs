@@ -209,7 +209,7 @@ fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plexus_protocol::{Fits, Number, QuestionOption};
+    use plexus_protocol::{AnswerBounds, Number, QuestionOption};
 
     fn question(options: &[(&str, &str)], free_text: bool) -> Question {
         let option =
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn question_answers_must_fit_type_bounds_and_count() {
-        let free = |fits: Fits| Question { fits, ..question(&[], true) };
-        let within = |number, least, most| Fits { number, least, most, ..Fits::default() };
+        let free = |fits: AnswerBounds| Question { fits, ..question(&[], true) };
+        let within = |number, least, most| AnswerBounds { number, least, most, ..AnswerBounds::default() };
         let whole = free(within(Some(Number::Integer), Some(1.0), Some(9.0)));
         assert_eq!(checked(&whole, &["3"]), Ok(vec!["3".into()]));
         for words in ["0", "10", "3.5", "three", "NaN"] {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn question_answers_in_one_text_are_checked_one_by_one() {
-        let fits = Fits { number: Some(Number::Integer), least: Some(1.0), ..Fits::default() };
+        let fits = AnswerBounds { number: Some(Number::Integer), least: Some(1.0), ..AnswerBounds::default() };
         let age = Question { id: "age".into(), fits, ..question(&[], true) };
         let own = Some("colour_custom".into());
         let colour = Question { id: "colour".into(), own, ..question(&[("b", "Blue"), ("g", "Green")], true) };

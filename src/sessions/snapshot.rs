@@ -86,7 +86,7 @@ struct Piece {
 
 /// Returns whether events of this kind are part of the window.
 const fn in_window(kind: Kind) -> bool {
-    match EntryKind::of(kind) {
+    match EntryKind::from_kind(kind) {
         EntryKind::Message(_) | EntryKind::Tool | EntryKind::Plan | EntryKind::RunStarted | EntryKind::RunEnded => true,
         EntryKind::Latest(_)
         | EntryKind::RunStatus
@@ -133,7 +133,7 @@ impl Piece {
 
     /// Returns whether `next` continues the same message. A chunk with a message id of its own continues only that message.
     fn continues_with(&self, next: &Self) -> bool {
-        matches!((self.message(), next.message()), (Some(before), Some(next)) if next.goes_on_with(&before))
+        matches!((self.message(), next.message()), (Some(before), Some(next)) if next.continues(&before))
     }
 
     fn message(&self) -> Option<MessageKey<'_>> {

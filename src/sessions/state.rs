@@ -46,7 +46,7 @@ use plexus_dialects::{
 };
 use plexus_protocol::api::sessions::{AcceptedPrompt, RunOutcome};
 use plexus_protocol::{
-    Answer, CallDigest, CeilingOf, Choice, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project,
+    Answer, CallDigest, CeilingKind, Choice, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project,
     QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo,
     RunStatus, RuntimeStatusBody, SessionInfo, SessionState, Spending, Ticket, Timestamp,
 };
@@ -272,7 +272,7 @@ struct QueuedRun {
     once: Option<StoredPromptKey>,
     /// The ceiling for which the run waits, as published to clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ceiling: Option<CeilingOf>,
+    ceiling: Option<CeilingKind>,
 }
 
 #[derive(Clone)]

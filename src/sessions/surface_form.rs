@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::SessionError;
 use plexus_dialects::{AgentRequest, RequestKey, RequestSubject};
 use plexus_protocol::api::surfaces::SurfaceAction;
-use plexus_protocol::{Answers, Fits, Number, Question, QuestionOption, RequestType};
+use plexus_protocol::{AnswerBounds, Answers, Number, Question, QuestionOption, RequestType};
 use plexus_surfaces::{FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
 
 /// The id of the question which button to press.
@@ -42,14 +42,14 @@ pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], qu
     questions.push(of_buttons(buttons, buttons.len() == 1 && !questions.is_empty()));
     let title = question.or(surface.title()).unwrap_or(surface.name()).to_owned();
     let message = question.and(surface.title()).map(str::to_owned);
-    let words = surface.text(COLUMNS);
+    let text = surface.text(COLUMNS);
     let secret = form.fields.iter().any(|field| matches!(field.kind, FieldKind::Text { secret: true }));
     let params = json!({ "surface": surface.name(), "rev": surface.rev() });
     // The key is never sent to a runtime, and differs from the keys of every runtime.
     let key = RequestKey::unique(format!("surface {} {}", surface.name(), surface.rev()));
     AgentRequest {
         message,
-        subject: RequestSubject::Questions { questions, words },
+        subject: RequestSubject::Questions { questions, text },
         secret,
         ..AgentRequest::new(
             key,
@@ -65,15 +65,19 @@ fn of_field(field: &FormField) -> Question {
     let option =
         |(id, label): &(String, String)| QuestionOption { id: id.clone(), label: label.clone(), description: None };
     let (options, multiple, fits) = match &field.kind {
-        FieldKind::Text { .. } => (Vec::new(), false, Fits::default()),
+        FieldKind::Text { .. } => (Vec::new(), false, AnswerBounds::default()),
         FieldKind::Truth => {
             let options = TRUTHS.map(|(id, label)| option(&(id.to_owned(), label.to_owned())));
-            (options.to_vec(), false, Fits::default())
+            (options.to_vec(), false, AnswerBounds::default())
         }
-        FieldKind::Number { min, max } => {
-            (Vec::new(), false, Fits { number: Some(Number::Number), least: *min, most: *max, ..Fits::default() })
+        FieldKind::Number { min, max } => (
+            Vec::new(),
+            false,
+            AnswerBounds { number: Some(Number::Number), least: *min, most: *max, ..AnswerBounds::default() },
+        ),
+        FieldKind::Choice { options, multiple } => {
+            (options.iter().map(option).collect(), *multiple, AnswerBounds::default())
         }
-        FieldKind::Choice { options, multiple } => (options.iter().map(option).collect(), *multiple, Fits::default()),
     };
     Question {
         id: field.pointer.clone(),
@@ -106,7 +110,7 @@ fn of_buttons(buttons: &[FormButton], optional: bool) -> Question {
         optional,
         field: None,
         own: None,
-        fits: Fits::default(),
+        fits: AnswerBounds::default(),
     }
 }
 

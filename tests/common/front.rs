@@ -34,8 +34,8 @@ use plexus_dialects::{
     RuntimeError, RuntimeEvent,
 };
 use plexus_protocol::{
-    Capabilities, Capability, Choice, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus, RuntimeInfo,
-    RuntimeSpec, RuntimeState, SessionId, Timestamp,
+    AnswerBounds, Capabilities, Capability, Choice, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
+    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, Timestamp,
 };
 use plexus_store::{MemoryStore, Store};
 use serde_json::{Value, json};
@@ -187,7 +187,8 @@ fn params_of(value: &Value) -> Box<serde_json::value::RawValue> {
 
 /// A form with one field: a number from 1 to 9.
 fn field(key: RequestKey) -> AgentRequest {
-    let fits = Fits { number: Some(Number::Integer), least: Some(1.0), most: Some(9.0), ..Fits::default() };
+    let fits =
+        AnswerBounds { number: Some(Number::Integer), least: Some(1.0), most: Some(9.0), ..AnswerBounds::default() };
     AgentRequest {
         kind: RequestType::Prompt,
         title: "How many?".into(),
@@ -213,7 +214,7 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
                 RequestSubject::Edits(vec![("/w/a.txt".into(), Some(old), format!("{}END", lines("line 01\n")))])
             }
             "unreadable" => {
-                RequestSubject::Unreadable { why: "the agent did not send the tool's input", raw: "{}".into() }
+                RequestSubject::Unreadable { reason: "the agent did not send the tool's input", raw: "{}".into() }
             }
             line => RequestSubject::Command { argv: vec![line.into()], cwd: None },
         },

@@ -190,7 +190,7 @@ impl<C: Carrier> ServerHandler for Server<C> {
         let deadline = Instant::now() + self.times.call;
         let digest = self.shared.as_ref().map(|server| {
             let name = format!("{server}_{}", tool.name);
-            CallDigest::of(&name, request.arguments.as_ref().unwrap_or(&JsonObject::new()))
+            CallDigest::new(&name, request.arguments.as_ref().unwrap_or(&JsonObject::new()))
         });
         let call = async {
             let arguments = arguments::check(tool, request.arguments)?;

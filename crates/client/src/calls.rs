@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use plexus_protocol::api::agent_tools::{McpServers, Skills};
 use plexus_protocol::api::changes::{
-    ChangeDiff, ChangesReview, ChangesView, KeptPatch, RedoChange, UndoChange, UndoneChange, UndoneChanges,
+    ChangeDiff, ChangesReview, ChangesView, RedoChange, StoredPatch, UndoChange, UndoneChange, UndoneChanges,
 };
 use plexus_protocol::api::devices::{
     DeviceChanges, Devices, Identity, Me, NewCode, NewDevice, NewShare, NewToken, OneTimeCode, RevokedDevices, Share,
@@ -226,7 +226,7 @@ routes! {
     /// Lists the undone changes that can be restored, at most 200.
     undone_changes(session: &SessionId) -> UndoneChanges = GET "/v1/sessions/{session}/changes/undone";
     /// Restores an undone change.
-    redo_change(session: &SessionId; RedoChange) -> KeptPatch = POST "/v1/sessions/{session}/changes/redo";
+    redo_change(session: &SessionId; RedoChange) -> StoredPatch = POST "/v1/sessions/{session}/changes/redo";
     /// Sends comments on changed lines as one prompt.
     review_changes(session: &SessionId; ChangesReview) -> AcceptedPrompt
         = POST "/v1/sessions/{session}/changes/review";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{DEPTH_MAX, RuntimeError, depth};
-use plexus_protocol::tokens_told;
+use plexus_protocol::reported_tokens;
 
 /// The JSON-RPC code for an unknown method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
@@ -123,7 +123,7 @@ pub fn member<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Option<T
 /// Reads these counts of tokens in an object; an invalid count is read as absent.
 pub fn token_counts<const N: usize>(raw: &RawValue, names: [&str; N]) -> Option<[Option<u64>; N]> {
     let fields = object::<Fields<'_>>(raw)?;
-    let count = |name| serde_json::from_str::<f64>(fields.get(name)?.get()).ok().and_then(tokens_told);
+    let count = |name| serde_json::from_str::<f64>(fields.get(name)?.get()).ok().and_then(reported_tokens);
     Some(names.map(count))
 }
 

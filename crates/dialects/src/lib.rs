@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use plexus_protocol::{
-    CallDigest, Capabilities, Decision, Editable, ErrorBody, Fits, Item, Kind, NativeId, Offer, RawBody, RequestType,
-    RunStatus, RuntimeSpec, SpendReport, Ticket,
+    AnswerBounds, CallDigest, Capabilities, Decision, Editable, ErrorBody, Item, Kind, NativeId, Offer, RawBody,
+    RequestType, RunStatus, RuntimeSpec, SpendReport, Ticket,
 };
 
 mod acp;
@@ -581,7 +581,7 @@ pub struct ExpectedAnswer {
     /// `true` if an empty answer is allowed.
     pub optional: bool,
     /// The bounds of the text, or of the number of choices.
-    pub fits: Fits,
+    pub fits: AnswerBounds,
 }
 
 /// The end of a run.

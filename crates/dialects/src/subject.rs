@@ -151,8 +151,8 @@ pub fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     match input(raw) {
         Some(subject) => subject,
         None if may_run(raw) => {
-            let why = "its input has a command that cannot be read for certain";
-            RequestSubject::Unreadable { why, raw: format!("{name} {arguments}") }
+            let reason = "its input has a command that cannot be read for certain";
+            RequestSubject::Unreadable { reason, raw: format!("{name} {arguments}") }
         }
         None => RequestSubject::Tool { name: name.to_owned(), arguments },
     }
@@ -270,7 +270,7 @@ fn question(raw: &RawValue) -> Option<RequestSubject> {
         })
     };
     let questions: Vec<Question> = all.iter().enumerate().map(one).collect::<Option<_>>()?;
-    (!questions.is_empty()).then(|| RequestSubject::Questions { words: questions_text(&questions), questions })
+    (!questions.is_empty()).then(|| RequestSubject::Questions { text: questions_text(&questions), questions })
 }
 
 /// Returns questions as text.

@@ -434,7 +434,7 @@ mod tests {
             })
         );
         assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
-        let grant = Grant::of;
+        let grant = Grant::new;
         let actions_of = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").cloned();
         let actions = |more, grant: Option<&Grant>| actions_of(more, grant).is_some();
         assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));

@@ -99,8 +99,8 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
     /// The bounds of the free text, of the number or of the number of choices.
-    #[serde(default, skip_serializing_if = "Fits::is_any")]
-    pub fits: Fits,
+    #[serde(default, skip_serializing_if = "AnswerBounds::is_empty")]
+    pub fits: AnswerBounds,
 }
 
 /// One option of a [`Question`].
@@ -118,7 +118,8 @@ pub struct QuestionOption {
 /// Bounds of an answer to a [`Question`]: the value of a number, the length of a text in characters, the number of choices; and the
 /// format of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Fits {
+#[schema(as = Fits)]
+pub struct AnswerBounds {
     /// `number` or `integer`; text, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<Number>,
@@ -169,9 +170,9 @@ pub enum Misfit {
         /// The maximum.
         most: Option<f64>,
     },
-    /// The text does not match [`Fits::pattern`].
+    /// The text does not match [`AnswerBounds::pattern`].
     Pattern,
-    /// The text does not have the format [`Fits::format`].
+    /// The text does not have the format [`AnswerBounds::format`].
     Form,
 }
 
@@ -188,27 +189,27 @@ impl Question {
         }
         match own.first() {
             _ if self.multiple => self.fits.count(count as f64).err(),
-            Some(words) => self.fits.check(words).err(),
+            Some(text) => self.fits.check(text).err(),
             None => None,
         }
     }
 }
 
-impl Fits {
+impl AnswerBounds {
     /// Checks free text; a number is written as in JSON.
     ///
     /// # Errors
     /// [`Misfit`], but never `Missing` or `Several`.
-    pub fn check(&self, words: &str) -> Result<(), Misfit> {
+    pub fn check(&self, text: &str) -> Result<(), Misfit> {
         if let Some(sort) = self.number {
-            let number = serde_json::from_str::<serde_json::Number>(words.trim()).ok();
+            let number = serde_json::from_str::<serde_json::Number>(text.trim()).ok();
             let number = number.filter(|number| sort == Number::Number || number.is_i64() || number.is_u64());
             return self.count(number.and_then(|number| number.as_f64()).ok_or(Misfit::NotA(sort))?);
         }
-        self.count(words.chars().count() as f64)?;
+        self.count(text.chars().count() as f64)?;
         match (&self.pattern, &self.format) {
-            (Some(pattern), _) if !matches(pattern, words) => Err(Misfit::Pattern),
-            (_, Some(format)) if !has_form(format, words) => Err(Misfit::Form),
+            (Some(pattern), _) if !matches(pattern, text) => Err(Misfit::Pattern),
+            (_, Some(format)) if !has_format(format, text) => Err(Misfit::Form),
             _ => Ok(()),
         }
     }
@@ -223,7 +224,7 @@ impl Fits {
         if within { Ok(()) } else { Err(Misfit::Bounds { least, most }) }
     }
 
-    fn is_any(&self) -> bool {
+    fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -239,25 +240,26 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns whether the text has the named format; every text has an unknown one.
-fn has_form(format: &str, text: &str) -> bool {
-    let solid = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+fn has_format(format: &str, text: &str) -> bool {
+    let has_no_spaces = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     match format {
         "email" => {
             let parts = text.rsplit_once('@');
-            solid && parts.is_some_and(|(who, host)| !who.is_empty() && !host.is_empty() && !who.contains('@'))
+            has_no_spaces
+                && parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !user.contains('@'))
         }
         "uri" => {
             let (scheme, rest) = text.split_once(':').unwrap_or_default();
             let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-            solid
+            has_no_spaces
                 && !rest.is_empty()
                 && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
                 && scheme.chars().all(plain)
         }
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "date-time" => {
-            let divided = matches!(text.as_bytes().get(10), Some(b'T' | b't'));
-            solid && divided && text.parse::<jiff::Timestamp>().is_ok()
+            let has_separator = matches!(text.as_bytes().get(10), Some(b'T' | b't'));
+            has_no_spaces && has_separator && text.parse::<jiff::Timestamp>().is_ok()
         }
         _ => true,
     }
@@ -273,10 +275,10 @@ mod tests {
 
     #[test]
     fn about_text_must_fit_length_pattern_and_format() {
-        let of = |pattern: Option<&str>, format: Option<&str>| Fits {
+        let of = |pattern: Option<&str>, format: Option<&str>| AnswerBounds {
             pattern: pattern.map(Into::into),
             format: format.map(Into::into),
-            ..Fits::default()
+            ..AnswerBounds::default()
         };
         let long = "a".repeat(PATTERN_MAX + 1);
         for (fits, good, bad) in [
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn about_number_is_parsed_as_json() {
-        let of = |number, least, most| Fits { number: Some(number), least, most, ..Fits::default() };
+        let of = |number, least, most| AnswerBounds { number: Some(number), least, most, ..AnswerBounds::default() };
         let whole = of(Number::Integer, Some(1.0), Some(9.0));
         for words in ["3", " 9 "] {
             assert_eq!(whole.check(words), Ok(()), "{words}");

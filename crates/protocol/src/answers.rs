@@ -69,7 +69,8 @@ pub struct Rule {
     /// `true` if the answer is the primary action of its request.
     pub primary: bool,
     /// `true` if the agent also applies the answer to later requests, so that a second press has to confirm it.
-    pub lasting: bool,
+    #[serde(rename = "lasting")]
+    pub persistent: bool,
 }
 
 impl AnswerRole {
@@ -95,10 +96,10 @@ impl AnswerRole {
             key: Option<char>,
             primary: bool,
         ) -> Rule {
-            Rule { verb, outcome, sense, key, primary, lasting: false }
+            Rule { verb, outcome, sense, key, primary, persistent: false }
         }
-        const fn lasting(verb: &'static str, outcome: &'static str, sense: Sense, key: Option<char>) -> Rule {
-            Rule { verb, outcome, sense, key, primary: false, lasting: true }
+        const fn persistent(verb: &'static str, outcome: &'static str, sense: Sense, key: Option<char>) -> Rule {
+            Rule { verb, outcome, sense, key, primary: false, persistent: true }
         }
         match self {
             Self::AllowOnce => once("Allow once", "Allowed once", Sense::Allow, Some('a'), true),
@@ -107,16 +108,16 @@ impl AnswerRole {
             Self::Deny => once("Deny", "Denied", Sense::Deny, Some('d'), false),
             Self::Skip => once("Skip", "Skipped", Sense::Deny, Some('d'), false),
             Self::Later => once("Decide at the desk", "Left open", Sense::Defer, None, false),
-            Self::AllowAlways => lasting("Always allow", "Always allowed", Sense::Allow, Some('A')),
+            Self::AllowAlways => persistent("Always allow", "Always allowed", Sense::Allow, Some('A')),
             Self::AllowSession => {
-                lasting("Allow for this session", "Allowed for this session", Sense::Allow, Some('A'))
+                persistent("Allow for this session", "Allowed for this session", Sense::Allow, Some('A'))
             }
-            Self::DenyAlways => lasting("Always deny", "Always denied", Sense::Deny, None),
+            Self::DenyAlways => persistent("Always deny", "Always denied", Sense::Deny, None),
         }
     }
 
     /// Returns the role of an offered option.
-    pub const fn of(offer: &Offer) -> Self {
+    pub const fn for_offer(offer: &Offer) -> Self {
         match offer.kind {
             Choice::AllowOnce => Self::AllowOnce,
             Choice::AllowAlways if offer.for_session => Self::AllowSession,
@@ -154,12 +155,13 @@ pub enum Unavailable {
     /// The request's risk is above the device's limit.
     Risk,
     /// The answer also covers later requests of any risk, and the device has a limit.
-    Lasting,
+    #[serde(rename = "lasting")]
+    Persistent,
 }
 
 impl Unavailable {
     /// Every reason.
-    pub const ALL: [Self; 4] = [Self::ObserveOnly, Self::Scope, Self::Risk, Self::Lasting];
+    pub const ALL: [Self; 4] = [Self::ObserveOnly, Self::Scope, Self::Risk, Self::Persistent];
 
     /// Returns the reason and the alternative, for users.
     pub const fn text(self) -> &'static str {
@@ -167,7 +169,7 @@ impl Unavailable {
             Self::ObserveOnly => "This can only be viewed here. Answer it where the agent runs.",
             Self::Scope => "This device may watch but not answer. An administrator can allow it under Devices.",
             Self::Risk => "Too risky for this device. Deny it here, or allow it at your computer.",
-            Self::Lasting => {
+            Self::Persistent => {
                 "This device may allow up to a risk level only, so it cannot allow permanently. Allow it once."
             }
         }
@@ -227,7 +229,11 @@ fn roles(request: &Request) -> Vec<(AnswerRole, Option<&Offer>, Option<Answer>)>
     }
     if !request.options.is_empty() {
         let option = |offer: &Offer| Answer { option_id: Some(offer.id.clone()), ..Answer::default() };
-        return request.options.iter().map(|offer| (AnswerRole::of(offer), Some(offer), Some(option(offer)))).collect();
+        return request
+            .options
+            .iter()
+            .map(|offer| (AnswerRole::for_offer(offer), Some(offer), Some(option(offer))))
+            .collect();
     }
     match request.kind {
         RequestType::Pick => vec![
@@ -261,7 +267,7 @@ fn action(
             None => json!(role).as_str().unwrap_or_default().to_owned(),
         },
         role,
-        label: if letters(&label) == letters(rule.verb) { String::new() } else { label },
+        label: if lowercase_letters(&label) == lowercase_letters(rule.verb) { String::new() } else { label },
         key: None,
         hold: rule.sense == Sense::Allow && request.risk == Risk::Danger,
         unavailable: unavailable(request, device, rule),
@@ -270,7 +276,7 @@ fn action(
 }
 
 /// Returns the letters of a text in lower case: labels that differ from the verb only in case and punctuation count as the same.
-fn letters(text: &str) -> String {
+fn lowercase_letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -284,8 +290,8 @@ fn unavailable(request: &Request, device: Answerer, rule: Rule) -> Option<Unavai
     let limit = device.approve_up_to.filter(|_| rule.sense == Sense::Allow)?;
     if request.risk > limit {
         Some(Unavailable::Risk)
-    } else if rule.lasting && limit < Risk::Danger {
-        Some(Unavailable::Lasting)
+    } else if rule.persistent && limit < Risk::Danger {
+        Some(Unavailable::Persistent)
     } else {
         None
     }
@@ -299,7 +305,7 @@ fn assign_keys(actions: &mut [AnswerAction]) {
         let rule = action.role.rule();
         action.key = match rule.key {
             Some(letter) if !used.contains(&letter) => Some(letter),
-            _ if rule.lasting || rule.sense == Sense::Defer => None,
+            _ if rule.persistent || rule.sense == Sense::Defer => None,
             _ => digits.next(),
         };
         used.extend(action.key);
@@ -327,8 +333,8 @@ pub fn find<'a>(actions: &'a [AnswerAction], word: &str) -> Result<&'a AnswerAct
     let is_named = |action: &&AnswerAction| {
         let id = action.id.strip_prefix("option:").unwrap_or(&action.id);
         id == word
-            || (!letters(word).is_empty()
-                && [action.verb(), &action.label].iter().any(|name| letters(name) == letters(word)))
+            || (!lowercase_letters(word).is_empty()
+                && [action.verb(), &action.label].iter().any(|name| lowercase_letters(name) == lowercase_letters(word)))
     };
     let mut named = actions.iter().filter(is_named);
     match (named.next(), named.next()) {

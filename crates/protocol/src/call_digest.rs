@@ -21,7 +21,7 @@ pub struct CallDigest([u8; BYTES]);
 
 impl CallDigest {
     /// Returns the digest of a call.
-    pub fn of(tool: &str, arguments: &Map<String, Value>) -> Self {
+    pub fn new(tool: &str, arguments: &Map<String, Value>) -> Self {
         let mut hash = Sha256::new();
         hash.update(tool.len().to_be_bytes());
         hash.update(tool);
@@ -105,8 +105,8 @@ impl FromStr for CallDigest {
             return Err(BadDigest);
         }
         let mut bytes = [0; BYTES];
-        for (place, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| BadDigest)?;
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| BadDigest)?;
         }
         Ok(Self(bytes))
     }
@@ -118,11 +118,11 @@ mod tests {
     use super::*;
 
     fn digest(tool: &str, arguments: &str) -> CallDigest {
-        CallDigest::of(tool, &serde_json::from_str(arguments).unwrap())
+        CallDigest::new(tool, &serde_json::from_str(arguments).unwrap())
     }
 
     #[test]
-    fn digests_are_of_what_is_said_and_not_of_its_order() {
+    fn digest_ignores_the_order_of_members() {
         let one = digest("plexus_a_ui_show", r#"{"surface":"x","data":{"b":[1,null],"a":"ü"}}"#);
         assert_eq!(one, digest("plexus_a_ui_show", r#"{ "data": {"a": "\u00fc", "b": [1, null]}, "surface": "x" }"#));
         for (tool, arguments) in [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_read_as_they_are_written() {
+    fn digest_is_parsed_from_its_text() {
         let one = digest("t", "{}");
         assert_eq!(one.to_string().parse(), Ok(one));
         for bad in ["", "0", "zz", &"0".repeat(31), &"g".repeat(32), &"é".repeat(16)] {

@@ -144,15 +144,15 @@ impl<'de> Deserialize<'de> for Capabilities {
 /// has not reported its capabilities counts as able to cancel and to ask.
 pub fn server_capabilities<'a>(
     runtimes: impl IntoIterator<Item = Option<&'a Capabilities>>,
-    of: &[Capability],
+    offered: &[Capability],
 ) -> serde_json::Map<String, serde_json::Value> {
     let runtimes: Vec<_> = runtimes.into_iter().collect();
-    let usual = |one| matches!(one, Capability::Cancel | Capability::Requests);
+    let is_default = |one| matches!(one, Capability::Cancel | Capability::Requests);
     let can = |one| {
-        (runtimes.is_empty() && usual(one))
-            || runtimes.iter().any(|reported| reported.map_or_else(|| usual(one), |reported| reported.has(one)))
+        (runtimes.is_empty() && is_default(one))
+            || runtimes.iter().any(|reported| reported.map_or_else(|| is_default(one), |reported| reported.has(one)))
     };
-    of.iter().filter_map(|one| Some((one.ui_name()?.to_owned(), can(*one).into()))).collect()
+    offered.iter().filter_map(|one| Some((one.ui_name()?.to_owned(), can(*one).into()))).collect()
 }
 
 #[cfg(test)]

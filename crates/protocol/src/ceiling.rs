@@ -11,16 +11,17 @@ const TOLERANCE: f64 = 1e-9;
 /// The subject of a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum CeilingOf {
+#[schema(as = CeilingOf)]
+pub enum CeilingKind {
     /// The spending of all sessions in a day, by the clock of the gateway's machine.
     Day,
     /// The spending of one session.
     Session,
 }
 
-impl CeilingOf {
+impl CeilingKind {
     /// Returns the cause of the wait of a prompt, in words.
-    pub const fn waits(self) -> &'static str {
+    pub const fn wait_reason(self) -> &'static str {
         match self {
             Self::Day => "waits: the ceiling of today is reached",
             Self::Session => "waits: the ceiling of this session is reached",
@@ -75,10 +76,10 @@ impl Ceiling {
     /// spent again.
     pub fn reached(&self, spent: &Spending, allowed: &Spending) -> Option<CeilingReached> {
         for Money { amount: step, currency } in &self.costs {
-            let Some(told) = spent.cost_in(currency) else { continue };
+            let Some(amount) = spent.cost_in(currency) else { continue };
             let limit = allowed.cost_in(currency).unwrap_or(0.0) + step;
-            if told + TOLERANCE >= limit {
-                let spent = Money { amount: told, currency: currency.clone() };
+            if amount + TOLERANCE >= limit {
+                let spent = Money { amount, currency: currency.clone() };
                 return Some(CeilingReached::Cost { spent, limit, step: *step });
             }
         }
@@ -97,9 +98,9 @@ impl Ceiling {
             return Err(format!("tokens of a ceiling must be from 1 to {TOKENS_MAX}; leave them out for no limit"));
         }
         for Money { amount, currency } in self.costs {
-            checked.put(Money::told(amount, &currency).filter(|money| money.amount > 0.0).ok_or_else(|| {
-                "an amount of a ceiling must be above 0, with a currency of three letters: 5 USD".to_owned()
-            })?)?;
+            checked.put(Money::from_report(amount, &currency).filter(|money| money.amount > 0.0).ok_or_else(
+                || "an amount of a ceiling must be above 0, with a currency of three letters: 5 USD".to_owned(),
+            )?)?;
         }
         Ok(checked)
     }
@@ -119,11 +120,11 @@ impl Ceiling {
                 if read.tokens.is_some() {
                     return Err("tokens are given twice".into());
                 }
-                read.tokens = Some(tokens_of(figure).ok_or_else(wrong)?);
+                read.tokens = Some(parse_tokens(figure).ok_or_else(wrong)?);
                 continue;
             }
             let amount: f64 = figure.parse().map_err(|_| wrong())?;
-            read.put(Money::told(amount, unit).filter(|money| money.amount > 0.0).ok_or_else(wrong)?)?;
+            read.put(Money::from_report(amount, unit).filter(|money| money.amount > 0.0).ok_or_else(wrong)?)?;
         }
         Ok(read)
     }
@@ -141,7 +142,7 @@ impl Ceiling {
 }
 
 /// Parses a count of tokens with `k` or `M` for thousands and millions.
-fn tokens_of(text: &str) -> Option<u64> {
+fn parse_tokens(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1000),
         b'M' => (&text[..text.len() - 1], 1_000_000),
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     fn spent(tokens: u64, usd: f64) -> Spending {
-        Spending::of([Some(tokens), None, None, None, None], Money::told(usd, "USD").into_iter().collect())
+        Spending::new([Some(tokens), None, None, None, None], Money::from_report(usd, "USD").into_iter().collect())
     }
 
     #[test]

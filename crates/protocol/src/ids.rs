@@ -39,8 +39,8 @@ macro_rules! text_id {
             type Err = BadId;
 
             fn from_str(text: &str) -> Result<Self, BadId> {
-                let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':');
-                if text.is_empty() || text.len() > ID_MAX || !text.bytes().all(fine) {
+                let is_valid = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':');
+                if text.is_empty() || text.len() > ID_MAX || !text.bytes().all(is_valid) {
                     return Err(BadId);
                 }
                 Ok(Self(text.into()))

@@ -27,11 +27,11 @@ pub mod transcript;
 pub mod ui_protocol;
 mod usage;
 
-pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
+pub use about::{ABOUT_FILES, ABOUT_MAX, About, AnswerBounds, Misfit, Number, Question, QuestionOption, Touched};
 pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};
 pub use call_digest::{BadDigest, CallDigest, OWN_SERVER_PREFIX};
 pub use capability::{Capabilities, Capability, server_capabilities};
-pub use ceiling::{Ceiling, CeilingOf, CeilingReached};
+pub use ceiling::{Ceiling, CeilingKind, CeilingReached};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};
 pub use ids::{
@@ -48,6 +48,6 @@ pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionS
 pub use subject::{FolderClaim, RequestSubject};
 pub use time::Timestamp;
 pub use usage::{
-    CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, short_amount, short_count,
-    tokens_told,
+    CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, reported_tokens, short_amount,
+    short_count,
 };

@@ -330,12 +330,12 @@ impl Request {
             display_bytes: long.then_some(self.display.len()),
             digest: if long { String::new() } else { self.digest.clone() },
             native: self.native.clone().filter(|_| !long_native),
-            ..self.without_words()
+            ..self.without_long_fields()
         })
     }
 
     /// Returns a copy without the fields that may be long.
-    fn without_words(&self) -> Self {
+    fn without_long_fields(&self) -> Self {
         Self {
             request_id: self.request_id.clone(),
             session_id: self.session_id.clone(),

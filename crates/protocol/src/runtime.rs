@@ -63,7 +63,7 @@ pub struct RuntimeSpec {
     #[serde(default)]
     pub session_meta: Option<Box<RawValue>>,
     /// `true` if the program outlives the gateway in its holder, so that the next gateway can take it over.
-    #[serde(default = "yes")]
+    #[serde(default = "enabled")]
     pub outlive: bool,
     /// The password or token of an endpoint. Never displayed.
     #[serde(default)]
@@ -72,14 +72,14 @@ pub struct RuntimeSpec {
     #[serde(default)]
     pub remote: Option<String>,
     /// `true` if its agents get the gateway's tools for surfaces and questions.
-    #[serde(default = "yes")]
+    #[serde(default = "enabled")]
     pub ui: bool,
     /// The client tools that the gateway serves to an ACP agent.
     #[serde(default, deserialize_with = "serve_of_any_version")]
     pub serve: Serve,
 }
 
-fn yes() -> bool {
+fn enabled() -> bool {
     true
 }
 
@@ -254,7 +254,7 @@ impl RuntimeInfo {
     /// Returns the runtime for a device that may see only some of its sessions: without command, folder, process and the program's own
     /// output.
     #[must_use]
-    pub fn from_outside(&self) -> Self {
+    pub fn redacted(&self) -> Self {
         Self {
             connect: match self.connect {
                 Connect::Command(_) => Connect::Command(Vec::new()),
@@ -273,17 +273,17 @@ impl RuntimeInfo {
     /// Returns the runtime for a new session of a client that names none: the first that is ready, else the first. The runtime of users'
     /// own terminals, which the gateway attaches by itself, comes after those that a user has attached and that have not ended; one whose
     /// sessions all begin in their terminals comes last.
-    pub fn usual<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
+    pub fn preferred<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
         let order = |info: &Self| {
             let terminals = info.runtime_id.as_str() == CODEX_TERMINAL;
-            let begun_there = matches!(&info.connect, Connect::Endpoint(at) if at.starts_with(LINK_SCHEME));
-            (begun_there, info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
+            let is_linked = matches!(&info.connect, Connect::Endpoint(at) if at.starts_with(LINK_SCHEME));
+            (is_linked, info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
         };
         all.iter().min_by_key(|one| order((*one).as_ref()))
     }
 
     /// Returns the folder of the runtime's commands, if that is the process's own. The folder of an endpoint's process is unknown.
-    pub fn commands_in(&self) -> Option<String> {
+    pub fn command_folder(&self) -> Option<String> {
         let known = self.fixed_folder && matches!(self.connect, Connect::Command(_));
         known.then(|| self.cwd.clone())
     }
@@ -308,7 +308,7 @@ mod tests {
             Arc::new(RuntimeInfo { state, ..starting })
         };
         use RuntimeState::{Exited, Ready, Starting};
-        for (all, usual) in [
+        for (all, expected) in [
             (vec![], None),
             (vec![("a", Starting), ("b", Ready)], Some("b")),
             (vec![("a", Exited), ("b", Starting)], Some("b")),
@@ -318,7 +318,7 @@ mod tests {
             (vec![(CODEX_TERMINAL, Ready), ("gemini", Exited)], Some(CODEX_TERMINAL)),
         ] {
             let all: Vec<_> = all.into_iter().map(|(id, state)| info(id, state)).collect();
-            assert_eq!(RuntimeInfo::usual(&all).map(|info| info.runtime_id.as_str()), usual, "{all:?}");
+            assert_eq!(RuntimeInfo::preferred(&all).map(|info| info.runtime_id.as_str()), expected, "{all:?}");
         }
     }
 }

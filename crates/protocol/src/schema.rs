@@ -37,13 +37,13 @@ impl PartialSchema for JsonObject {
 
 impl ToSchema for JsonObject {}
 
-fn any(of: SchemaType, about: &str) -> RefOr<Schema> {
+fn any(schema_type: SchemaType, about: &str) -> RefOr<Schema> {
     let members = Some(AdditionalProperties::FreeForm(true));
-    ObjectBuilder::new().schema_type(of).additional_properties(members).description(Some(about)).into()
+    ObjectBuilder::new().schema_type(schema_type).additional_properties(members).description(Some(about)).into()
 }
 
 /// Returns the schema of a string with an enumerated set of values.
-pub fn words(all: impl IntoIterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
+pub fn string_enum(all: impl IntoIterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
     text().enum_values(Some(all)).description(Some(about)).into()
 }
 
@@ -53,7 +53,7 @@ fn text() -> ObjectBuilder {
 
 impl PartialSchema for Kind {
     fn schema() -> RefOr<Schema> {
-        words(Self::ALL.iter().map(|kind| kind.as_str()), "What sort of event.")
+        string_enum(Self::ALL.iter().map(|kind| kind.as_str()), "What sort of event.")
     }
 }
 
@@ -61,7 +61,7 @@ impl ToSchema for Kind {}
 
 impl PartialSchema for Capability {
     fn schema() -> RefOr<Schema> {
-        words(Self::ALL.iter().map(|one| one.as_str()), "One thing that some runtimes can do.")
+        string_enum(Self::ALL.iter().map(|one| one.as_str()), "One thing that some runtimes can do.")
     }
 }
 

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::known_items::known_value;
 
-use super::{CeilingOf, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
+use super::{CeilingKind, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
 /// A permission of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -141,7 +141,7 @@ pub struct QueuedPrompt {
     /// The ceiling for which the prompt waits, if one is reached: it starts when a user allows to continue, or when the ceiling is
     /// raised.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<CeilingOf>,
+    pub ceiling: Option<CeilingKind>,
 }
 
 /// A session in the form that clients see.

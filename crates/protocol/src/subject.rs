@@ -8,14 +8,14 @@ pub enum FolderClaim {
     /// A field of the command: the runtime runs the command there.
     Field(String),
     /// A sentence beside the command, which may be about something else, such as the runtime's process.
-    Words(String),
+    Text(String),
 }
 
 impl FolderClaim {
     /// Returns the folder as the runtime wrote it; it may be relative to the session's folder.
     pub fn path(&self) -> &str {
         match self {
-            Self::Field(path) | Self::Words(path) => path,
+            Self::Field(path) | Self::Text(path) => path,
         }
     }
 }
@@ -60,7 +60,7 @@ pub enum RequestSubject {
         /// The questions, in the order of display.
         questions: Vec<Question>,
         /// The questions as text.
-        words: String,
+        text: String,
     },
     /// Text for a user: an approval has no effect by itself.
     Text(String),
@@ -74,7 +74,7 @@ pub enum RequestSubject {
     /// An action that cannot be read.
     Unreadable {
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
         /// The complete message of the runtime.
         raw: String,
     },

@@ -135,7 +135,7 @@ pub struct EventNumbers {
 
 impl EventNumbers {
     /// Returns the number of a run's next event.
-    pub fn next(&mut self, run: &str, of_user: bool) -> i64 {
+    pub fn next(&mut self, run: &str, is_user: bool) -> i64 {
         let at = self.runs.iter().position(|(known, ..)| known == run).unwrap_or_else(|| {
             if self.runs.len() >= RUNS_MAX {
                 self.runs.pop_front();
@@ -144,7 +144,7 @@ impl EventNumbers {
             self.runs.len() - 1
         });
         let (_, next, users) = &mut self.runs[at];
-        if of_user {
+        if is_user {
             *users -= 1;
             return *users;
         }
@@ -159,7 +159,7 @@ impl EventNumbers {
 pub fn question(request: &Request) -> Option<Members> {
     let mut params: Members = serde_json::from_str(request.native.as_ref()?.get()).ok()?;
     set(&mut params, "run_id", &request.run_id);
-    if controls(&text_of(&params, "title")) {
+    if has_control_characters(&text_member(&params, "title")) {
         set(&mut params, "title", &request.title);
     }
     // A runtime's label is written beside the gateway's verb, so that it cannot present one answer as the other.
@@ -170,32 +170,32 @@ pub fn question(request: &Request) -> Option<Members> {
         }
     }
     if params.contains_key("message") || !request.options.is_empty() {
-        let message = message(request, &text_of(&params, "title"));
+        let message = message(request, &text_member(&params, "title"));
         set(&mut params, "message", &message);
     }
     Some(params)
 }
 
-fn text_of(members: &Members, name: &str) -> String {
+fn text_member(members: &Members, name: &str) -> String {
     members.get(name).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
 }
 
 fn message(request: &Request, title: &str) -> String {
     let (sent, display) = (request.message.as_deref().unwrap_or_default(), request.display.as_str());
     let only_folder = |rest: &str| rest.strip_prefix("\nin ").is_some_and(|folder| !folder.contains('\n'));
-    let shown = display.strip_prefix(sent.trim()).is_some_and(|rest| rest.is_empty() || only_folder(rest));
+    let includes_message = display.strip_prefix(sent.trim()).is_some_and(|rest| rest.is_empty() || only_folder(rest));
     let whole = display == title || display.strip_prefix(title).and_then(|rest| rest.strip_prefix('\n')) == Some(sent);
-    if display.trim().is_empty() || whole || shown && !sent.trim().is_empty() {
+    if display.trim().is_empty() || whole || includes_message && !sent.trim().is_empty() {
         return sent.to_owned();
     }
-    if sent.trim().is_empty() || controls(sent) {
+    if sent.trim().is_empty() || has_control_characters(sent) {
         return display.to_owned();
     }
     format!("{display}\n\n{sent}")
 }
 
 /// Returns whether a text has control characters that a terminal may obey.
-fn controls(text: &str) -> bool {
+fn has_control_characters(text: &str) -> bool {
     text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
@@ -210,7 +210,7 @@ mod tests {
         let mut numbers = EventNumbers::default();
         let told: Vec<i64> = [("a", false), ("a", true), ("b", false), ("a", false), ("a", true), ("b", false)]
             .into_iter()
-            .map(|(run, of_user)| numbers.next(run, of_user))
+            .map(|(run, is_user)| numbers.next(run, is_user))
             .collect();
         assert_eq!(told, [0, -1, 0, 1, -2, 1]);
     }

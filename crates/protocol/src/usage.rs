@@ -31,7 +31,7 @@ pub struct Money {
 impl Money {
     /// Makes an amount that an agent reported; `None` unless it is a finite number from 0 to [`MONEY_MAX`] and the currency has three
     /// letters.
-    pub fn told(amount: f64, currency: &str) -> Option<Self> {
+    pub fn from_report(amount: f64, currency: &str) -> Option<Self> {
         let currency = currency.trim();
         let known = currency.len() == 3 && currency.bytes().all(|letter| letter.is_ascii_alphabetic());
         let bounded = amount.is_finite() && (0.0..=MONEY_MAX).contains(&amount);
@@ -40,7 +40,7 @@ impl Money {
 }
 
 /// Returns a count of tokens that an agent reported; `None` unless it is a number from 0 to [`TOKENS_MAX`].
-pub fn tokens_told(count: f64) -> Option<u64> {
+pub fn reported_tokens(count: f64) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // in bounds
     (count.is_finite() && (0.0..=TOKENS_MAX as f64).contains(&count)).then_some(count as u64)
 }
@@ -48,7 +48,7 @@ pub fn tokens_told(count: f64) -> Option<u64> {
 /// Formats a count in three digits or more: 950, 12.3k, 4.56M.
 pub fn short_count(count: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // three digits of it are shown
-    let of = |unit: f64, name: &str| {
+    let scaled = |unit: f64, name: &str| {
         let value = count as f64 / unit;
         let digits = if value >= 99.95 {
             0
@@ -61,9 +61,9 @@ pub fn short_count(count: u64) -> String {
     };
     match count {
         0..1_000 => count.to_string(),
-        1_000..999_500 => of(1e3, "k"),
-        999_500..999_500_000 => of(1e6, "M"),
-        _ => of(1e9, "G"),
+        1_000..999_500 => scaled(1e3, "k"),
+        999_500..999_500_000 => scaled(1e6, "M"),
+        _ => scaled(1e9, "G"),
     }
 }
 
@@ -78,7 +78,7 @@ pub fn short_amount(amount: f64) -> String {
 /// # Errors
 /// The input is not JSON.
 pub fn lenient_tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
-    Ok(Value::deserialize(input)?.as_f64().and_then(tokens_told))
+    Ok(Value::deserialize(input)?.as_f64().and_then(reported_tokens))
 }
 
 /// Tokens and money spent: by a step, a run, a session, or since some time. A figure that was not reported is absent.
@@ -112,7 +112,7 @@ impl Spending {
     }
 
     /// Makes spending of these counts, in the order of [`counts`](Self::counts), and these costs.
-    pub const fn of([input, output, read, write, reasoning]: [Option<u64>; 5], costs: Vec<Money>) -> Self {
+    pub const fn new([input, output, read, write, reasoning]: [Option<u64>; 5], costs: Vec<Money>) -> Self {
         Self {
             input_tokens: input,
             output_tokens: output,
@@ -154,8 +154,8 @@ impl Spending {
             (known, None) => known,
             (known, Some(more)) => Some(known.unwrap_or(0).saturating_add(more).min(TOKENS_MAX)),
         };
-        let (mine, theirs) = (self.counts(), more.counts());
-        let counts = std::array::from_fn(|nth| sum(mine[nth], theirs[nth]));
+        let (current, added) = (self.counts(), more.counts());
+        let counts = std::array::from_fn(|nth| sum(current[nth], added[nth]));
         let mut costs = std::mem::take(&mut self.costs);
         for cost in &more.costs {
             match costs.iter().position(|known| known.currency == cost.currency) {
@@ -165,7 +165,7 @@ impl Spending {
             }
         }
         costs.sort_by(|a, b| a.currency.cmp(&b.currency));
-        *self = Self::of(counts, costs);
+        *self = Self::new(counts, costs);
     }
 }
 
@@ -226,10 +226,10 @@ mod tests {
 
     #[test]
     fn spending_takes_only_figures_that_can_be_true() {
-        for (told, count) in [(0.0, Some(0)), (12.9, Some(12)), (-1.0, None), (1e300, None), (f64::NAN, None)] {
-            assert_eq!(tokens_told(told), count, "{told}");
+        for (reported, count) in [(0.0, Some(0)), (12.9, Some(12)), (-1.0, None), (1e300, None), (f64::NAN, None)] {
+            assert_eq!(reported_tokens(reported), count, "{reported}");
         }
-        assert_eq!(tokens_told(f64::INFINITY), None);
+        assert_eq!(reported_tokens(f64::INFINITY), None);
         for (amount, currency, known) in [
             (0.25, "USD", Some("USD")),
             (0.25, " eur ", Some("EUR")),
@@ -241,15 +241,19 @@ mod tests {
             (1.0, "", None),
             (1.0, "€€", None),
         ] {
-            assert_eq!(Money::told(amount, currency).map(|m| m.currency).as_deref(), known, "{amount} {currency}");
+            assert_eq!(
+                Money::from_report(amount, currency).map(|m| m.currency).as_deref(),
+                known,
+                "{amount} {currency}"
+            );
         }
     }
 
     #[test]
     fn spending_adds_what_was_told_and_keeps_currencies_apart() {
-        let mut sum = Spending::of([Some(1), None, None, Some(3), None], usd(0.1));
-        sum.add(&Spending::of([Some(2), Some(5), None, None, None], usd(0.2)));
-        sum.add(&Spending::money(Money::told(4.0, "EUR")));
+        let mut sum = Spending::new([Some(1), None, None, Some(3), None], usd(0.1));
+        sum.add(&Spending::new([Some(2), Some(5), None, None, None], usd(0.2)));
+        sum.add(&Spending::money(Money::from_report(4.0, "EUR")));
         assert_eq!(sum.counts(), [Some(3), Some(5), None, Some(3), None]);
         assert_eq!(
             serde_json::to_value(&sum.costs).unwrap(),
@@ -268,8 +272,8 @@ mod tests {
         let mut sum = Spending::default();
         for nth in 0..40_u8 {
             let currency = format!("A{}{}", char::from(b'A' + nth / 26), char::from(b'A' + nth % 26));
-            let mut more = Spending::of([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
-            more.costs.extend(Money::told(1.0, &currency));
+            let mut more = Spending::new([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
+            more.costs.extend(Money::from_report(1.0, &currency));
             sum.add(&more);
         }
         assert_eq!(sum.counts(), [Some(TOKENS_MAX); 5]);
@@ -279,9 +283,9 @@ mod tests {
     #[test]
     fn spending_of_zeros_is_nothing() {
         assert!(Spending::default().is_nothing());
-        assert!(Spending::of([Some(0), Some(0), None, None, None], usd(0.0)).is_nothing());
-        assert!(!Spending::of([None, Some(1), None, None, None], vec![]).is_nothing());
-        assert!(!Spending::money(Money::told(0.000_001, "USD")).is_nothing());
+        assert!(Spending::new([Some(0), Some(0), None, None, None], usd(0.0)).is_nothing());
+        assert!(!Spending::new([None, Some(1), None, None, None], vec![]).is_nothing());
+        assert!(!Spending::money(Money::from_report(0.000_001, "USD")).is_nothing());
         assert_eq!(SpendReport::step(Spending::default()), None);
         assert_eq!(SpendReport::total(Spending::default()), None);
     }

@@ -112,8 +112,8 @@ pub fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: boo
             display.text.push_str("plan:");
             deceptive.indented(plan, &mut display.text);
         }
-        RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => {
-            deceptive.escape(words, &mut display.text)
+        RequestSubject::Questions { text, .. } | RequestSubject::Text(text) => {
+            deceptive.escape(text, &mut display.text)
         }
         RequestSubject::Confirm { title, message } => {
             deceptive.inline(title, &mut display.text);
@@ -122,9 +122,9 @@ pub fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: boo
                 deceptive.escape(message, &mut display.text);
             }
         }
-        RequestSubject::Unreadable { why, raw } => {
+        RequestSubject::Unreadable { reason, raw } => {
             display.text.push_str("cannot be read: ");
-            deceptive.inline(why, &mut display.text);
+            deceptive.inline(reason, &mut display.text);
             deceptive.indented(raw, &mut display.text);
             display
                 .warnings
@@ -175,7 +175,7 @@ fn subject_digest(subject: &RequestSubject) -> String {
             part("in");
             match cwd {
                 Some(FolderClaim::Field(cwd)) => ["field", cwd].into_iter().for_each(part),
-                Some(FolderClaim::Words(cwd)) => ["words", cwd].into_iter().for_each(part),
+                Some(FolderClaim::Text(cwd)) => ["words", cwd].into_iter().for_each(part),
                 None => {}
             }
         }
@@ -192,14 +192,14 @@ fn subject_digest(subject: &RequestSubject) -> String {
         RequestSubject::Fetch { url, more } => ["fetch", url, more].into_iter().for_each(part),
         RequestSubject::Tool { name, arguments } => ["tool", name, arguments].into_iter().for_each(part),
         RequestSubject::Plan(plan) => ["plan", plan].into_iter().for_each(part),
-        RequestSubject::Questions { words, questions } => {
+        RequestSubject::Questions { text, questions } => {
             part("questions");
-            part(words);
+            part(text);
             questions.iter().for_each(|question| part(&serde_json::to_string(question).unwrap_or_default()));
         }
-        RequestSubject::Text(words) => ["text", words].into_iter().for_each(part),
+        RequestSubject::Text(text) => ["text", text].into_iter().for_each(part),
         RequestSubject::Confirm { title, message } => ["confirm", title, message].into_iter().for_each(part),
-        RequestSubject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
+        RequestSubject::Unreadable { reason, raw } => ["unreadable", reason, raw].into_iter().for_each(part),
     }
     data_encoding::HEXLOWER.encode(&sum.finalize())
 }
@@ -484,7 +484,7 @@ mod tests {
             render(&RequestSubject::Command { argv: vec!["ls".into()], cwd }, folders, false)
         };
         let field = |path: &str| Some(FolderClaim::Field(path.into()));
-        let words = |path: &str| Some(FolderClaim::Words(path.into()));
+        let words = |path: &str| Some(FolderClaim::Text(path.into()));
         for claim in [None, field("/w"), words("/w"), words("/w/")] {
             let same = of(claim, W);
             assert_eq!((same.text.as_str(), same.warnings.len(), same.risk), ("ls\nin /w", 0, Risk::Low));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     fn claim() -> impl Strategy<Value = FolderClaim> {
-        prop_oneof![odd().prop_map(FolderClaim::Field), odd().prop_map(FolderClaim::Words)]
+        prop_oneof![odd().prop_map(FolderClaim::Field), odd().prop_map(FolderClaim::Text)]
     }
 
     fn subject() -> impl Strategy<Value = RequestSubject> {
@@ -560,7 +560,7 @@ mod tests {
             (odd(), odd()).prop_map(|(url, more)| RequestSubject::Fetch { url, more }),
             (odd(), odd()).prop_map(|(name, arguments)| RequestSubject::Tool { name, arguments }),
             odd().prop_map(RequestSubject::Plan),
-            odd().prop_map(|raw| RequestSubject::Unreadable { why: "why", raw }),
+            odd().prop_map(|raw| RequestSubject::Unreadable { reason: "why", raw }),
         ]
     }
 
@@ -570,7 +570,7 @@ mod tests {
         match subject {
             RequestSubject::Command { argv, .. } => {
                 let cwd = Some(match folder.conflict {
-                    Some(FolderConflict::Stated(stated)) => FolderClaim::Words(stated),
+                    Some(FolderConflict::Stated(stated)) => FolderClaim::Text(stated),
                     _ => FolderClaim::Field(folder.cwd),
                 });
                 let plain = |word: &str| {

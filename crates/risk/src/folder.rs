@@ -80,7 +80,7 @@ pub(super) fn action_folder(subject: &RequestSubject, folders: SessionFolders<'_
         return at_home(process);
     }
     match claim {
-        FolderClaim::Words(_) => at_home(Some(FolderConflict::Stated(named.to_owned()))),
+        FolderClaim::Text(_) => at_home(Some(FolderConflict::Stated(named.to_owned()))),
         FolderClaim::Field(_) => {
             // The target of `..` after a symbolic link differs from its text.
             let plain = !whole.split('/').any(|part| part == "..");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn words(path: &str) -> Option<FolderClaim> {
-        Some(FolderClaim::Words(path.into()))
+        Some(FolderClaim::Text(path.into()))
     }
 
     #[test]

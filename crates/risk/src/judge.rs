@@ -81,8 +81,8 @@ fn judge_subject(subject: &RequestSubject, action: &ActionFolder, folder: &str) 
             all.and(prose::mentioned(message, folder));
             all
         }
-        RequestSubject::Unreadable { why, .. } => {
-            RiskVerdict::danger(format!("Plexus cannot tell what this would do: {why}"))
+        RequestSubject::Unreadable { reason, .. } => {
+            RiskVerdict::danger(format!("Plexus cannot tell what this would do: {reason}"))
         }
     }
 }

@@ -498,7 +498,7 @@ fn risk_judges_edits_tools_and_fetches() {
     for path in ["/home/me/.ssh/authorized_keys", ".git/hooks/pre-commit", "~/.bashrc", "/etc/hosts"] {
         assert_eq!(edit(path).risk, Risk::Danger, "{path}");
     }
-    let unreadable = of(RequestSubject::Unreadable { why: "it is in a language of its own", raw: "?".into() });
+    let unreadable = of(RequestSubject::Unreadable { reason: "it is in a language of its own", raw: "?".into() });
     assert_eq!(unreadable.risk, Risk::Danger);
     assert!(unreadable.reasons[0].starts_with("Plexus cannot tell what this would do"));
     let tool = |arguments: &str| of(RequestSubject::Tool { name: "t".into(), arguments: arguments.into() });

@@ -355,7 +355,7 @@ impl Card {
         if blocked {
             return CardOutcome::Taken;
         }
-        if rule.lasting && !confirmed {
+        if rule.persistent && !confirmed {
             self.mode = CardMode::Lasting { action: at, since: now };
             return CardOutcome::Taken;
         }

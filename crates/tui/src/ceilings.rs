@@ -1,7 +1,7 @@
 //! The ceilings of the usage of agents, as they are shown and edited below the sums. Pure.
 
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView};
-use plexus_protocol::{Ceiling, CeilingOf, Spending, short_amount, short_count};
+use plexus_protocol::{Ceiling, CeilingKind, Spending, short_amount, short_count};
 use ratatui::text::{Line, Span};
 
 use super::markdown::wrap;
@@ -24,15 +24,15 @@ fn spending_text(spending: &Spending) -> String {
 }
 
 /// A ceiling as text to edit.
-pub(crate) fn text(ceilings: &CeilingsView, ceiling: CeilingOf) -> String {
+pub(crate) fn text(ceilings: &CeilingsView, ceiling: CeilingKind) -> String {
     amount_text(match ceiling {
-        CeilingOf::Day => &ceilings.day,
-        CeilingOf::Session => &ceilings.session,
+        CeilingKind::Day => &ceilings.day,
+        CeilingKind::Session => &ceilings.session,
     })
 }
 
 /// The settings after a ceiling was typed: empty or `none` for no ceiling, `configured` for that of the configuration.
-pub(crate) fn settings(ceilings: &CeilingsView, ceiling: CeilingOf, typed: &str) -> Result<CeilingSettings, String> {
+pub(crate) fn settings(ceilings: &CeilingsView, ceiling: CeilingKind, typed: &str) -> Result<CeilingSettings, String> {
     let typed = match typed.trim() {
         "configured" => None,
         "" | "none" => Some(Ceiling::default()),
@@ -40,8 +40,8 @@ pub(crate) fn settings(ceilings: &CeilingsView, ceiling: CeilingOf, typed: &str)
     };
     let set = ceilings.set.clone();
     Ok(match ceiling {
-        CeilingOf::Day => CeilingSettings { day: typed, ..set },
-        CeilingOf::Session => CeilingSettings { session: typed, ..set },
+        CeilingKind::Day => CeilingSettings { day: typed, ..set },
+        CeilingKind::Session => CeilingSettings { session: typed, ..set },
     })
 }
 
@@ -55,8 +55,8 @@ pub(crate) fn lines(ceilings: &CeilingsView, theme: &Theme, width: usize) -> Vec
     };
     let today = format!(" · today {}", spending_text(&ceilings.today));
     let rows = [
-        ("d", "Ceiling of a day      ", CeilingOf::Day, source(&set.day, &configured.day), today.as_str()),
-        ("s", "Ceiling of a session  ", CeilingOf::Session, source(&set.session, &configured.session), ""),
+        ("d", "Ceiling of a day      ", CeilingKind::Day, source(&set.day, &configured.day), today.as_str()),
+        ("s", "Ceiling of a session  ", CeilingKind::Session, source(&set.session, &configured.session), ""),
     ];
     for (key, name, ceiling, source, more) in rows {
         let spans = [
@@ -83,22 +83,22 @@ mod tests {
             "configured": { "day": { "costs": [{ "amount": 2.5, "currency": "USD" }] }, "session": {} },
             "day": { "costs": [{ "amount": 2.5, "currency": "USD" }] }, "session": { "tokens": 5 }, "today": {}, "allowed": {}, "day_ends": "2026-01-02T00:00:00Z" })).unwrap();
         assert_eq!(
-            (text(&view, CeilingOf::Day), text(&view, CeilingOf::Session)),
+            (text(&view, CeilingKind::Day), text(&view, CeilingKind::Session)),
             ("2.5 USD".into(), "5 tokens".into())
         );
         let sessions = json!({ "s_1": { "tokens": 7 } });
         for (ceiling, typed, set) in [
             (
-                CeilingOf::Day,
+                CeilingKind::Day,
                 "5 usd, 2M tokens",
                 json!({ "day": { "tokens": 2_000_000, "costs": [{ "amount": 5.0, "currency": "USD" }] }, "session": { "tokens": 5 }, "sessions": sessions }),
             ),
-            (CeilingOf::Day, "", json!({ "day": {}, "session": { "tokens": 5 }, "sessions": sessions })),
-            (CeilingOf::Session, "configured", json!({ "sessions": sessions })),
+            (CeilingKind::Day, "", json!({ "day": {}, "session": { "tokens": 5 }, "sessions": sessions })),
+            (CeilingKind::Session, "configured", json!({ "sessions": sessions })),
         ] {
             assert_eq!(settings(&view, ceiling, typed).map(|settings| json!(settings)), Ok(set), "{typed:?}");
         }
-        assert!(settings(&view, CeilingOf::Day, "much").unwrap_err().contains("5 USD, 2M tokens"));
+        assert!(settings(&view, CeilingKind::Day, "much").unwrap_err().contains("5 USD, 2M tokens"));
         let text: String = lines(&view, &Theme::new(crate::theme::Depth::True, false), 80)
             .iter()
             .map(|line| format!("{line}\n"))

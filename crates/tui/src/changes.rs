@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 
 use plexus_protocol::RunId;
 use plexus_protocol::api::changes::{
-    ChangeCompared, ChangeDiff, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesSource, ChangesView, KeptPatch,
+    ChangeCompared, ChangeDiff, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesSource, ChangesView,
+    StoredPatch,
 };
 use ratatui_textarea::TextArea;
 
@@ -120,8 +121,8 @@ impl RunItem {
 }
 
 impl UndoneItem {
-    fn new(patch: &KeptPatch) -> Self {
-        let KeptPatch { patch_id, path, at, by } = patch;
+    fn new(patch: &StoredPatch) -> Self {
+        let StoredPatch { patch_id, path, at, by } = patch;
         Self { id: patch_id.clone(), path: line(path), at: at.as_millis(), by: line(&by.name) }
     }
 }
@@ -412,7 +413,7 @@ impl ChangesScreen {
     }
 
     /// Applies what was undone.
-    pub(crate) fn on_undone(&mut self, patches: &[KeptPatch]) {
+    pub(crate) fn on_undone(&mut self, patches: &[StoredPatch]) {
         self.undone = patches.iter().take(LISTED_MAX).map(UndoneItem::new).collect();
         if let ChangesMode::PatchList(at) = &mut self.mode {
             *at = (*at).min(self.undone.len().saturating_sub(1));

@@ -30,7 +30,7 @@ use plexus_protocol::api::history::{EventEnvelope, Page};
 use plexus_protocol::api::snapshot::{Snapshot, SnapshotMessage, SnapshotTool};
 use plexus_protocol::api::stream::{StreamSnapshots, Viewer};
 use plexus_protocol::transcript::{
-    Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
+    ChunkTarget, Content, EntryBody, LatestKind, MessageTracker, NoteKind, PlanEntry, Role, ToolCall, ToolContent,
 };
 use plexus_protocol::{Cursor, ErrorBody, Kind, Position, Request, RequestHead, RunBody, RunStatus, RuntimeStatusBody};
 use ratatui::style::{Modifier, Style};
@@ -141,7 +141,7 @@ pub(crate) struct SessionStatus {
 /// The state in which the next event becomes a part of a block.
 #[derive(Debug, Default)]
 struct Assembly {
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     /// The tool call that the current entry belongs to.
     above: Option<Above>,
     /// The start of the message that the last text block belongs to.
@@ -275,7 +275,7 @@ impl Conversation {
         self.surfaces.replace(&snapshot.surfaces);
         self.bounds.bytes = 0;
         self.bounds.trimmed = snapshot.trimmed;
-        (self.assembly.placer, self.assembly.message) = (MessagePlacer::default(), None);
+        (self.assembly.tracker, self.assembly.message) = (MessageTracker::default(), None);
         self.history.previous = snapshot.before.as_ref().map(ToString::to_string);
         let messages = snapshot.messages.iter().map(|message| (message.position, SnapshotItem::Message(message)));
         let tools = snapshot.tools.iter().map(|tool| (tool.position, SnapshotItem::Tool(tool)));
@@ -285,7 +285,7 @@ impl Conversation {
             match item {
                 SnapshotItem::Message(message) => {
                     // The next event may continue the message, but the message itself is complete.
-                    self.assembly.placer.interrupt();
+                    self.assembly.tracker.interrupt();
                     let (content, at) = (Content::Text(message.text.clone()), message.at.as_millis());
                     let parent = message.parent_tool_call_id.clone();
                     let entry = EntryBody::Message { role: message.role, id: None, parent, content };
@@ -336,16 +336,16 @@ impl Conversation {
     }
 
     fn entry(&mut self, entry: EntryBody, run: &str, position: u64, (at, last): (i64, i64)) {
-        let placed = self.assembly.placer.entry(&entry, run, Position(position));
-        self.assembly.above = self.assembly.placer.parent(&entry).map(|parent| {
+        let target = self.assembly.tracker.entry(&entry, run, Position(position));
+        self.assembly.above = self.assembly.tracker.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
         });
         match entry {
             EntryBody::Message { role, content, .. } => match content {
-                Content::Text(text) => self.add_text(role, placed, &text, position),
+                Content::Text(text) => self.add_text(role, target, &text, position),
                 Content::Block(block) => {
-                    self.add_text(role, placed, &image::label(&block), position);
+                    self.add_text(role, target, &image::label(&block), position);
                 }
             },
             EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), position),
@@ -516,17 +516,17 @@ impl Conversation {
         self.push(BlockBody::Note { bad, text, attached: false }, position);
     }
 
-    fn add_text(&mut self, who: Role, placed: Placed, text: &str, position: u64) {
-        let first = placed.first(Position(position));
+    fn add_text(&mut self, who: Role, target: ChunkTarget, text: &str, position: u64) {
+        let first = target.first(Position(position));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
-        if placed == Placed::New || !last || self.assembly.message != Some(first) {
+        if target == ChunkTarget::New || !last || self.assembly.message != Some(first) {
             // After another block, a message continues in a new block.
             self.push(BlockBody::Text { who, text: String::new(), continued: false }, position);
         }
         self.assembly.message = Some(first);
         if who == Role::User {
-            self.remember(text, placed == Placed::New);
+            self.remember(text, target == ChunkTarget::New);
         }
         let mut rest = text;
         loop {

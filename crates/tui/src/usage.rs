@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use plexus_client::calls::{self, ApiRequest};
 use plexus_protocol::api::usage::{CeilingsView, UsageBy, UsageRow, UsageSums};
-use plexus_protocol::{CeilingOf, RuntimeId, Spending, short_amount, short_count};
+use plexus_protocol::{CeilingKind, RuntimeId, Spending, short_amount, short_count};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
@@ -83,7 +83,7 @@ pub(crate) enum UsageOutcome {
     Stay,
     Close,
     Read,
-    Set(CeilingOf),
+    Set(CeilingKind),
 }
 
 impl UsageSheet {
@@ -105,8 +105,8 @@ impl UsageSheet {
     pub(crate) fn key(&mut self, name: &str, end: usize) -> UsageOutcome {
         let read = match name {
             "Esc" | "q" => return UsageOutcome::Close,
-            "d" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingOf::Day),
-            "s" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingOf::Session),
+            "d" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingKind::Day),
+            "s" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingKind::Session),
             "Left" | "h" if self.span > 0 => {
                 self.span -= 1;
                 true

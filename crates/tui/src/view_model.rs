@@ -4,7 +4,7 @@ use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, Sense, action
 use plexus_protocol::api::devices::{DeviceKind, DeviceView};
 use plexus_protocol::api::sessions::Hit;
 use plexus_protocol::{
-    Answer, Capability, CeilingOf, Connect, Cursor, DeviceId, LINK_SCHEME, Question, QueuedPrompt, Receipt, Request,
+    Answer, Capability, CeilingKind, Connect, Cursor, DeviceId, LINK_SCHEME, Question, QueuedPrompt, Receipt, Request,
     RequestState, Risk, RunId, RuntimeInfo, RuntimeState, SessionInfo, SessionState,
 };
 use serde_json::Value;
@@ -275,8 +275,8 @@ impl QueuedItem {
     fn new(queued: &QueuedPrompt) -> Self {
         let author = line(&queued.by.name);
         let author = match queued.ceiling {
-            Some(CeilingOf::Day) => format!("{author} · the ceiling of today is reached"),
-            Some(CeilingOf::Session) => format!("{author} · the ceiling of this session is reached"),
+            Some(CeilingKind::Day) => format!("{author} · the ceiling of today is reached"),
+            Some(CeilingKind::Session) => format!("{author} · the ceiling of this session is reached"),
             None => author,
         };
         Self { run: queued.run_id.clone(), text: line(&queued.text), author }

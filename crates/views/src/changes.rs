@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use plexus_protocol::api::changes::{
-    ChangeDiff, ChangesReview, ChangesView, DiffSide, KeptPatch, LineComment, RedoChange, UndoChange, UndoneChange,
+    ChangeDiff, ChangesReview, ChangesView, DiffSide, LineComment, RedoChange, StoredPatch, UndoChange, UndoneChange,
     UndoneChanges,
 };
 use plexus_protocol::api::devices::DeviceKind;
@@ -52,7 +52,7 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/sessions/{id}/changes/undone", WATCH, NOTHING, "What was undone and can be brought back", undone)
             .response::<UndoneChanges>(200),
         route(POST, "/v1/sessions/{id}/changes/redo", APPROVE, JSON, "Bring back what was undone", redo)
-            .request::<RedoChange>().response::<KeptPatch>(200).effect(Effect::ChangeFiles),
+            .request::<RedoChange>().response::<StoredPatch>(200).effect(Effect::ChangeFiles),
         route(POST, "/v1/sessions/{id}/changes/review", PROMPTS, JSON, "Comments on changed lines: one prompt is made of them", review)
             .request::<ChangesReview>().response::<AcceptedPrompt>(202).with(&[&PROMPT_KEY]),
     ]

@@ -294,8 +294,8 @@ mod tests {
     fn usage_is_added_up_by_every_name() {
         let row = |session: &str, runtime: &str, run: &str, day, quarter, input, cost: f64| {
             let (session_id, runtime_id) = (SessionId::trusted(session), RuntimeId::trusted(runtime));
-            let mut spending = Spending::of([Some(input), None, None, None, None], vec![]);
-            spending.costs.extend(Money::told(cost, "USD").filter(|_| cost > 0.0));
+            let mut spending = Spending::new([Some(input), None, None, None, None], vec![]);
+            spending.costs.extend(Money::from_report(cost, "USD").filter(|_| cost > 0.0));
             SpendRow {
                 origin: Arc::new(Origin { session_id, runtime_id, dialect: "acp".into() }),
                 run_id: Some(RunId::trusted(run)),

@@ -47,7 +47,7 @@ impl AgentTokens {
     fn insert(&self, secret: &str, session: &SessionId) {
         let hash = token::hash(secret);
         let id = DeviceId::trusted(format!("agent_{session}"));
-        let grant = Grant { sessions: Some(vec![session.clone()]), ..Grant::of(&[Scope::Ui]) };
+        let grant = Grant { sessions: Some(vec![session.clone()]), ..Grant::new(&[Scope::Ui]) };
         let device = Device::new(id, "the session's agent", DeviceKind::Agent, grant, HEXLOWER.encode(&hash));
         self.devices.write().insert(hash, Arc::new(device));
     }

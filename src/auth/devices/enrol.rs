@@ -195,7 +195,7 @@ impl Auth {
         life: Duration,
     ) -> Result<(Arc<Device>, String), AuthError> {
         let millis = i64::try_from(life.min(SHARE_LIFE).as_millis()).unwrap_or(i64::MAX);
-        let grant = Grant { sessions: Some(vec![session]), ..Grant::of(&[Scope::Watch]) };
+        let grant = Grant { sessions: Some(vec![session]), ..Grant::new(&[Scope::Watch]) };
         let expires_at = Some(Timestamp::from(SystemTime::now()).plus_millis(millis));
         let kind = DeviceKind::Share;
         self.put(NewDeviceEntry { kind, expires_at, ..NewDeviceEntry::plain(valid_name(name)?, grant) }).await

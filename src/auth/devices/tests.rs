@@ -37,7 +37,7 @@ impl Fixture {
 }
 
 fn watcher() -> Grant {
-    Grant::of(&[Scope::Watch])
+    Grant::new(&[Scope::Watch])
 }
 
 #[test]
@@ -145,7 +145,7 @@ async fn local_administrator_is_permanent_and_grants_are_checked() {
     let local = DeviceId::trusted(LOCAL);
     assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Local(_))));
     for grant in
-        [Grant::of(&[]), Grant { runtimes: Some(vec![]), ..watcher() }, Grant { sessions: Some(vec![]), ..watcher() }]
+        [Grant::new(&[]), Grant { runtimes: Some(vec![]), ..watcher() }, Grant { sessions: Some(vec![]), ..watcher() }]
     {
         assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", grant).await, Err(AuthError::Invalid(_))));
     }

@@ -92,7 +92,7 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     };
     let denies = args.deny || action.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
     check_digest(&request, args.digest.as_deref(), denies)?;
-    if let Some(action) = action.filter(|action| action.role.rule().lasting && !args.yes) {
+    if let Some(action) = action.filter(|action| action.role.rule().persistent && !args.yes) {
         confirm_lasting(action)?;
     }
     let mut answer = Answer::default();

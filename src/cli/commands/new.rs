@@ -213,8 +213,8 @@ async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
 fn agent(runtimes: &[Arc<RuntimeInfo>], name: Option<&str>) -> anyhow::Result<NewSession> {
     let in_runtime = |id: &RuntimeId| NewSession { runtime_id: Some(id.clone()), ..NewSession::default() };
     let Some(name) = name else {
-        return match RuntimeInfo::usual(runtimes).filter(|usual| usual.state == RuntimeState::Ready) {
-            Some(usual) => Ok(in_runtime(&usual.runtime_id)),
+        return match RuntimeInfo::preferred(runtimes).filter(|preferred| preferred.state == RuntimeState::Ready) {
+            Some(preferred) => Ok(in_runtime(&preferred.runtime_id)),
             None => {
                 let names: Vec<&str> = presets::presets().iter().map(|preset| preset.name).collect();
                 let message =

@@ -85,7 +85,7 @@ fn bare<A: Serialize + ToSchema>(
 
 /// Makes a row of the table: a method forwarded to the session's runtime.
 fn passed(name: &'static str, about: &'static str, params: Value, result: Value) -> Method {
-    let (request, response) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
+    let (request, response) = (Shape::of::<SessionParams>(), Shape::of::<JsonObject>());
     Method { name, about, request, response, params, result, run: None }
 }
 
@@ -128,7 +128,7 @@ fn make() -> Vec<Method> {
             json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method::<AnswerParams, Receipt>("ui.request.answer", Rpc::answer_request, "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
-        method::<OfSession, Surfaces>("ui.surface.list", Rpc::list_surfaces, "The surfaces that a session's agent draws",
+        method::<SessionParams, Surfaces>("ui.surface.list", Rpc::list_surfaces, "The surfaces that a session's agent draws",
             session_only(), json!({ "surfaces": [] })),
         sized::<SurfaceShow, Drawn>("ui.surface.show", Rpc::show_surface, "Shows a surface, or replaces the one of its name",
             json!({ "session_id": SESSION, "show": { "surface": "hello", "components": [{ "id": "root", "component": "Text", "text": "Hello" }] } }),
@@ -148,7 +148,7 @@ fn make() -> Vec<Method> {
             prompt; the first press of what a screen shows wins",
             json!({ "session_id": SESSION, "surface": "deploy", "rev": 3, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } }),
             json!({ "accepted": true, "rev": 4, "run_id": RUN })),
-        method::<Focus, Looking>("presence.update", Rpc::focus, "Reports which session your screen displays and whether a user \
+        method::<Focus, PresenceResult>("presence.update", Rpc::focus, "Reports which session your screen displays and whether a user \
             is looking at it, until the connection ends. Only a focused screen suppresses notifications",
             json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
         passed("model.list", "Calls the method of the session's runtime", session_only(), json!({ "models": [] })),
@@ -228,7 +228,7 @@ impl Rpc {
             self.session(id)?;
         }
         self.presence.update(session_id, focused);
-        Ok(now(result(&Looking { focused })))
+        Ok(now(result(&PresenceResult { focused })))
     }
 
     fn act(&mut self, params: SurfacePress) -> Result<PendingResult, RpcError> {
@@ -240,7 +240,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action).await?) }))
     }
 
-    fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, RpcError> {
+    fn list_surfaces(&mut self, SessionParams { session_id }: SessionParams) -> Result<PendingResult, RpcError> {
         let id = self.named(session_id)?;
         self.session(&id)?;
         let directory = self.state.directory.clone();

@@ -140,7 +140,7 @@ impl Rpc {
         if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
             return Err(RpcError::no_method(method));
         }
-        let wants: OfSession = parse(params)?;
+        let wants: SessionParams = parse(params)?;
         let (id, permit) = self.permitted::<Prompt>(wants.session_id).map_err(|failure| match method {
             // Without a session there is no runtime that could have such a method.
             "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,

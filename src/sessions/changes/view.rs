@@ -3,7 +3,7 @@
 use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::changes::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase, ChangesNote,
-    ChangesSource, ChangesView, KeptPatch,
+    ChangesSource, ChangesView, StoredPatch,
 };
 use plexus_protocol::{Resolver, RunId, SessionInfo, Timestamp};
 use plexus_workspace::{
@@ -188,9 +188,9 @@ const fn change_compared(compared: Comparison) -> ChangeCompared {
 }
 
 /// Returns the patch that restores what was undone.
-pub(super) fn kept_patch(undone: &UndoneFiles) -> KeptPatch {
+pub(super) fn kept_patch(undone: &UndoneFiles) -> StoredPatch {
     // The record was written by this gateway or an earlier one.
     let by = serde_json::from_str(&undone.note).unwrap_or_else(|_| Resolver::gateway());
     let (patch_id, path) = (undone.patch_id.clone(), undone.path.clone());
-    KeptPatch { patch_id, path, at: Timestamp::from_millis(undone.at), by }
+    StoredPatch { patch_id, path, at: Timestamp::from_millis(undone.at), by }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::registry::Registry;
 use super::*;
 use crate::changes::{Changes, ChangesError, ReviewComment, UndoRequest};
-use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
+use plexus_protocol::api::changes::{ChangeDiff, ChangesView, StoredPatch, UndoneChange};
 use plexus_workspace::FolderStores;
 
 /// The changes in the folders of sessions: listed, undone and reviewed.
@@ -87,7 +87,7 @@ impl DirectoryChanges {
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn undone(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+    pub async fn undone(&self, info: &Arc<SessionInfo>) -> Result<Vec<StoredPatch>, ChangesError> {
         self.changes.undone(info).await
     }
 
@@ -101,7 +101,7 @@ impl DirectoryChanges {
         info: &Arc<SessionInfo>,
         patch_id: String,
         during_run: bool,
-    ) -> Result<KeptPatch, ChangesError> {
+    ) -> Result<StoredPatch, ChangesError> {
         self.refuse_while_running(info, during_run)?;
         self.changes.redo(info, patch_id).await
     }

@@ -251,7 +251,7 @@ impl Directory {
             Arc::new(Origin { session_id, runtime_id: open.runtime_id, dialect: info.dialect.as_str().into() });
         let native = Some(opened.native.clone());
         let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
-        state.set_process(info.instance.clone(), info.commands_in());
+        state.set_process(info.instance.clone(), info.command_folder());
         state.set_resolved_cwd(resolved);
         state.set_owner(owner);
         state.set_project(project);
@@ -487,7 +487,7 @@ impl Directory {
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         let stored = self.store_opened(task, opened, |state| {
             state.mark_live(native, info.generation);
-            state.set_process(info.instance.clone(), info.commands_in());
+            state.set_process(info.instance.clone(), info.command_folder());
             state.set_project(project);
         });
         let (task, plan) = stored.await?;

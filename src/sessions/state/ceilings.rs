@@ -5,7 +5,7 @@
 //! the queue, and the next prompt asks again. Work that the gateway does not start (in the agent's own terminal) is not held.
 
 use plexus_dialects::RequestSubject;
-use plexus_protocol::{About, CeilingOf, CeilingReached, Choice, Offer, RequestType};
+use plexus_protocol::{About, CeilingKind, CeilingReached, Choice, Offer, RequestType};
 
 use super::super::ceilings::{CeilingFacts, DayAnswer};
 use super::*;
@@ -54,7 +54,7 @@ impl CeilingMemory {
 /// An open request about a ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct CeilingAsk {
-    of: CeilingOf,
+    of: CeilingKind,
     day: i64,
 }
 
@@ -72,7 +72,7 @@ impl SessionStateMachine {
 
     /// Returns whether the session has an open request about today's ceiling.
     pub(crate) fn asks_about_day(&self) -> bool {
-        self.core.ceilings.asks.values().any(|ask| ask.of == CeilingOf::Day)
+        self.core.ceilings.asks.values().any(|ask| ask.of == CeilingKind::Day)
     }
 
     /// Returns whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
@@ -87,12 +87,12 @@ impl SessionStateMachine {
         spent
     }
 
-    fn reached(&self, of: CeilingOf) -> Option<CeilingReached> {
+    fn reached(&self, of: CeilingKind) -> Option<CeilingReached> {
         let facts = &self.ceilings;
         match of {
-            CeilingOf::Day if facts.day_ceiling.is_none() => None,
-            CeilingOf::Day => facts.day_ceiling.reached(&self.spent_today(), &facts.allowed()),
-            CeilingOf::Session => {
+            CeilingKind::Day if facts.day_ceiling.is_none() => None,
+            CeilingKind::Day => facts.day_ceiling.reached(&self.spent_today(), &facts.allowed()),
+            CeilingKind::Session => {
                 let memory = &self.core.ceilings;
                 facts.of_session(&self.origin.session_id).reached(&memory.spent, &memory.allowed)
             }
@@ -100,11 +100,11 @@ impl SessionStateMachine {
     }
 
     /// Returns the ceiling that holds prompts, if one does.
-    pub(crate) fn held(&self) -> Option<CeilingOf> {
+    pub(crate) fn held(&self) -> Option<CeilingKind> {
         if self.ceilings.is_free() {
             return None;
         }
-        [CeilingOf::Session, CeilingOf::Day].into_iter().find(|of| self.reached(*of).is_some())
+        [CeilingKind::Session, CeilingKind::Day].into_iter().find(|of| self.reached(*of).is_some())
     }
 
     /// Returns whether a user chose to stop this session.
@@ -115,10 +115,10 @@ impl SessionStateMachine {
 
     /// Adds a step of spending.
     pub(super) fn count_spending(&mut self, spent: &Spending) {
-        let before = [CeilingOf::Session, CeilingOf::Day].map(|of| self.reached(of).is_some());
+        let before = [CeilingKind::Session, CeilingKind::Day].map(|of| self.reached(of).is_some());
         self.core.ceilings.spent.add(spent);
         self.unbooked.add(spent);
-        let now = [CeilingOf::Session, CeilingOf::Day].map(|of| self.reached(of).is_some());
+        let now = [CeilingKind::Session, CeilingKind::Day].map(|of| self.reached(of).is_some());
         self.core.ceilings.crossed |= now[0] && !before[0];
         if now[1] && !before[1] {
             self.core.ceilings.crossed_day = Some(self.ceilings.day);
@@ -141,11 +141,11 @@ impl SessionStateMachine {
     }
 
     /// Returns whether the session has a reason to ask about this ceiling.
-    fn wants(&self, of: CeilingOf) -> bool {
+    fn wants(&self, of: CeilingKind) -> bool {
         let memory = &self.core.ceilings;
         let (stopped, crossed) = match of {
-            CeilingOf::Session => (memory.stopped, memory.crossed),
-            CeilingOf::Day => (self.ceilings.stopped(), memory.crossed_day == Some(self.ceilings.day)),
+            CeilingKind::Session => (memory.stopped, memory.crossed),
+            CeilingKind::Day => (self.ceilings.stopped(), memory.crossed_day == Some(self.ceilings.day)),
         };
         let asks = memory.asks.values().any(|ask| ask.of == of);
         !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(of).is_some()
@@ -153,13 +153,13 @@ impl SessionStateMachine {
 
     /// Returns whether the session has to ask about today's ceiling, unless another session does.
     pub(crate) fn wants_day(&self) -> bool {
-        !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingOf::Day)
+        !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingKind::Day)
     }
 
     /// Returns the requests about ceilings that no longer apply: the ceiling was raised, or the day has ended.
     fn settled_asks(&self) -> Vec<RequestId> {
         let settled = |ask: &CeilingAsk| {
-            (ask.of == CeilingOf::Day && ask.day != self.ceilings.day) || self.reached(ask.of).is_none()
+            (ask.of == CeilingKind::Day && ask.day != self.ceilings.day) || self.reached(ask.of).is_none()
         };
         self.core.ceilings.asks.iter().filter(|(_, ask)| settled(ask)).map(|(id, _)| id.clone()).collect()
     }
@@ -176,8 +176,8 @@ impl SessionStateMachine {
         let starts = held.is_none() && self.core.run.is_none() && !self.core.queue.is_empty();
         starts
             || self.core.queue.iter().any(|queued| queued.ceiling != held)
-            || self.wants(CeilingOf::Session)
-            || (asks_day && self.wants(CeilingOf::Day))
+            || self.wants(CeilingKind::Session)
+            || (asks_day && self.wants(CeilingKind::Day))
             || !self.settled_asks().is_empty()
     }
 
@@ -190,9 +190,9 @@ impl SessionStateMachine {
         for id in self.settled_asks() {
             self.close(&id, RequestState::Withdrawn, env, plan);
         }
-        for of in [CeilingOf::Session, CeilingOf::Day] {
+        for of in [CeilingKind::Session, CeilingKind::Day] {
             if self.wants(of)
-                && (of == CeilingOf::Session || asks_day)
+                && (of == CeilingKind::Session || asks_day)
                 && let Some(reached) = self.reached(of)
             {
                 self.ask_about_ceiling(of, &reached, env, plan);
@@ -207,7 +207,7 @@ impl SessionStateMachine {
         for queued in queue.iter_mut().filter(|queued| queued.ceiling != held) {
             queued.ceiling = held;
             let run_id = queued.run_id.clone();
-            let message = held.map(|ceiling| ceiling.waits().to_owned());
+            let message = held.map(|ceiling| ceiling.wait_reason().to_owned());
             let body = RunBody { message, ..RunBody::new(&run_id, RunStatus::Queued) };
             self.log_queued(queued, EventDraft::new(Kind::RunStatus, &body), env, plan);
             plan.dirty = true;
@@ -219,14 +219,14 @@ impl SessionStateMachine {
     /// Returns the time until the next check whether the day has ended.
     pub(crate) fn time_to_day_check(&self, now: Timestamp) -> Option<std::time::Duration> {
         let waits =
-            self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));
+            self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingKind::Day));
         let left = self.ceilings.day_ends.as_millis().saturating_sub(now.as_millis()).max(0).unsigned_abs();
         waits.then(|| std::time::Duration::from_millis(left + 1).min(DAY_LOOK))
     }
 
     fn ask_about_ceiling(
         &mut self,
-        of: CeilingOf,
+        of: CeilingKind,
         reached: &CeilingReached,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
@@ -264,8 +264,8 @@ impl SessionStateMachine {
         self.core.asks.insert(id.clone(), ask.key.clone());
         self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline: None });
         match of {
-            CeilingOf::Session => self.core.ceilings.crossed = false,
-            CeilingOf::Day => self.core.ceilings.crossed_day = None,
+            CeilingKind::Session => self.core.ceilings.crossed = false,
+            CeilingKind::Day => self.core.ceilings.crossed_day = None,
         }
         self.core.ceilings.asks.insert(id, CeilingAsk { of, day: self.ceilings.day });
         self.touch(env, plan);
@@ -277,13 +277,13 @@ impl SessionStateMachine {
         let (RequestState::Answered, Some(go_on)) = (receipt.state, receipt.ok) else { return true };
         let memory = &mut self.core.ceilings;
         match ask.of {
-            CeilingOf::Session => {
+            CeilingKind::Session => {
                 memory.stopped = !go_on;
                 if go_on {
                     memory.allowed = memory.spent.clone();
                 }
             }
-            CeilingOf::Day => {
+            CeilingKind::Day => {
                 let allowed = if go_on { self.spent_today() } else { self.ceilings.allowed() };
                 let at = self.answer_time(env);
                 self.core.ceilings.day = Some(DayAnswer { day: ask.day, at, allowed, stopped: !go_on });
@@ -294,7 +294,7 @@ impl SessionStateMachine {
 }
 
 /// Returns the question, and the effect of a yes.
-fn words(of: CeilingOf, reached: &CeilingReached) -> (String, String) {
+fn words(of: CeilingKind, reached: &CeilingReached) -> (String, String) {
     let (spent, limit, step) = match reached {
         CeilingReached::Cost { spent, limit, step } => (
             amount(spent.amount),
@@ -306,11 +306,11 @@ fn words(of: CeilingOf, reached: &CeilingReached) -> (String, String) {
         }
     };
     match of {
-        CeilingOf::Session => (
+        CeilingKind::Session => (
             format!("This session has spent {spent} of {limit}. Go on?"),
             format!("Go on: {step} more for this session"),
         ),
-        CeilingOf::Day => (
+        CeilingKind::Day => (
             format!("All sessions have spent {spent} of {limit} today. Go on?"),
             format!("Go on: {step} more for today"),
         ),

@@ -20,9 +20,9 @@ impl SessionStateMachine {
     }
 
     /// Sets the runtime process that the session runs in, and the folder of its commands where that is the process's own.
-    pub(crate) fn set_process(&mut self, instance: Option<String>, commands_in: Option<String>) {
+    pub(crate) fn set_process(&mut self, instance: Option<String>, command_folder: Option<String>) {
         self.set_instance(instance);
-        self.core.process_cwd = commands_in;
+        self.core.process_cwd = command_folder;
     }
 
     /// Sets the name of the process that continues with the session.

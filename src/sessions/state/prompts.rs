@@ -169,7 +169,7 @@ impl SessionStateMachine {
         let waits = ahead > 0 || ceiling.is_some();
         if waits {
             let key = queued.once.as_ref().map(|once| once.key().to_owned());
-            let message = ceiling.map(|ceiling| ceiling.waits().to_owned());
+            let message = ceiling.map(|ceiling| ceiling.wait_reason().to_owned());
             let body =
                 RunBody { by: Some(queued.by.clone()), key, message, ..RunBody::new(&run_id, RunStatus::Queued) };
             let draft = EventDraft::new(Kind::RunStatus, &body);

@@ -68,7 +68,7 @@ impl SpendMeter {
                 None if self.from_zero => Some(*total),
                 None => step,
             };
-            spent.extend(amount.and_then(|amount| Money::told(amount, currency)));
+            spent.extend(amount.and_then(|amount| Money::from_report(amount, currency)));
             match costs.iter().position(|cost| cost.currency == *currency) {
                 Some(at) => costs[at].amount = *total,
                 None if costs.len() < CURRENCIES_MAX => {
@@ -83,8 +83,8 @@ impl SpendMeter {
         if report.total != Spending::default() {
             self.again = false;
         }
-        self.last = Spending::of(totals, costs);
-        Spending::of(counts, spent)
+        self.last = Spending::new(totals, costs);
+        Spending::new(counts, spent)
     }
 }
 
@@ -115,11 +115,11 @@ mod tests {
     use super::*;
 
     fn tokens(input: u64, output: u64) -> Spending {
-        Spending::of([Some(input), Some(output), None, None, None], vec![])
+        Spending::new([Some(input), Some(output), None, None, None], vec![])
     }
 
     fn usd(amount: f64) -> Spending {
-        Spending::money(Money::told(amount, "USD"))
+        Spending::money(Money::from_report(amount, "USD"))
     }
 
     fn step(step: Spending) -> SpendReport {
@@ -216,7 +216,7 @@ mod tests {
             let currency = format!("A{}{}", char::from(b'A' + nth / 26), char::from(b'A' + nth % 26));
             for _ in 0..2 {
                 let mut both = usd(0.5);
-                both.costs.extend(Money::told(1.0, &currency));
+                both.costs.extend(Money::from_report(1.0, &currency));
                 meter.spent(&total(both), true);
             }
         }

@@ -231,7 +231,7 @@ impl PanelQueue {
         if let Some(at) = self.waiting.iter().position(|request| request.request_id.as_str() == id) {
             let request = self.waiting.remove(at);
             if let Some(request) = request.filter(|_| live) {
-                actions.push(PanelAction::Notice(format!("{}: {}", resolved.words(), request.title)));
+                actions.push(PanelAction::Notice(format!("{}: {}", resolved.summary(), request.title)));
             }
             return;
         }
@@ -239,7 +239,7 @@ impl PanelQueue {
         if request.request_id.as_str() != id {
             return;
         }
-        let (text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
+        let (text, panel) = (format!("{}: {}", resolved.summary(), request.title), *panel);
         actions.push(PanelAction::Notice(text.clone()));
         if !self.panels.replaces {
             // The protocol cannot withdraw a question: a late answer to it has no effect.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::history::ResumeVerdict;
-use plexus_protocol::api::rpc::{CancelParams, ListSessions, OfSession, SessionNew, StartRun};
+use plexus_protocol::api::rpc::{CancelParams, ListSessions, SessionNew, SessionParams, StartRun};
 use plexus_protocol::api::stream::StreamHello;
 use plexus_protocol::ui_protocol::{
     self, Members, ModelChoice, ModelList, RunCancel, SessionHistory, unknown_start_members,
@@ -286,7 +286,7 @@ impl BridgeState {
                 }
                 Some(session) => match parse(params) {
                     choice @ ModelChoice { name: Some(_), .. } => {
-                        let params = OfSession { session_id: Some(session.id.clone()) };
+                        let params = SessionParams { session_id: Some(session.id.clone()) };
                         out.push(call(CallPurpose::FindModel { id, choice }, "model.list", &params, true));
                     }
                     ModelChoice { name: None, .. } => {

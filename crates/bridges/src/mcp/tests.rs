@@ -613,7 +613,7 @@ async fn shared_server_names_the_calls_that_draw_and_ends_after_its_session() {
     agent.ok("ui_show", shown("form")).await;
     agent.ok("ui_ask", json!({ "surface": "form", "submit": "ok", "wait_s": 0 })).await;
     let named = |tool: &str, arguments: Value| {
-        CallDigest::of(&format!("plexus_abcd2345_{tool}"), arguments.as_object().unwrap()).to_string()
+        CallDigest::new(&format!("plexus_abcd2345_{tool}"), arguments.as_object().unwrap()).to_string()
     };
     // What the model gave, and not what became of it.
     let digests =

@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, object, pretty};
 use super::super::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject};
-use plexus_protocol::{Answers, Choice, Decision, Fits, Item, Number, Offer, Question, QuestionOption, RequestType};
+use plexus_protocol::{
+    AnswerBounds, Answers, Choice, Decision, Item, Number, Offer, Question, QuestionOption, RequestType,
+};
 
 /// The content of an elicitation.
 #[derive(Clone, Serialize, Deserialize)]
@@ -216,14 +218,14 @@ impl Field {
     }
 
     /// Returns the bounds of an answer.
-    fn bounds(&self) -> Fits {
+    fn bounds(&self) -> AnswerBounds {
         let number = |least: Option<u64>| least.map(|n| n as f64);
         match &self.sort {
-            FieldType::Truth | FieldType::One(_) => Fits::default(),
+            FieldType::Truth | FieldType::One(_) => AnswerBounds::default(),
             FieldType::Several { least, most, .. } => {
-                Fits { least: number(*least), most: number(*most), ..Fits::default() }
+                AnswerBounds { least: number(*least), most: number(*most), ..AnswerBounds::default() }
             }
-            FieldType::Text { least, most, pattern, format } => Fits {
+            FieldType::Text { least, most, pattern, format } => AnswerBounds {
                 number: None,
                 least: number(*least),
                 most: number(*most),
@@ -232,7 +234,7 @@ impl Field {
             },
             FieldType::Number { whole, least, most } => {
                 let sort = if *whole { Number::Integer } else { Number::Number };
-                Fits { number: Some(sort), least: *least, most: *most, ..Fits::default() }
+                AnswerBounds { number: Some(sort), least: *least, most: *most, ..AnswerBounds::default() }
             }
         }
     }
@@ -444,7 +446,7 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
     let full_text = format!("{message_text}\n{text}").trim().to_owned();
     ask.subject = match wanted {
         ElicitationForm::Form(fields) if fields.len() > 1 => {
-            RequestSubject::Questions { questions: questions(fields, message.as_deref()), words: full_text }
+            RequestSubject::Questions { questions: questions(fields, message.as_deref()), text: full_text }
         }
         _ => RequestSubject::Text(full_text),
     };

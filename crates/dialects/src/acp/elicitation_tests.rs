@@ -154,7 +154,7 @@ fn acp_elicitation_of_several_fields_is_filled_in_as_json() {
     assert_eq!((ask.kind, ask.multiline), (RequestType::Prompt, true));
     let start: Value = serde_json::from_str(ask.default_value.as_deref().unwrap()).unwrap();
     assert_eq!(start, j!({ "name": null, "age": 7 }), "what cannot be shown is left out");
-    let RequestSubject::Questions { words: shown, questions } = &ask.subject else { panic!() };
+    let RequestSubject::Questions { text: shown, questions } = &ask.subject else { panic!() };
     let wants: Vec<_> = questions.iter().map(|q| (q.id.as_str(), q.text.as_str(), q.free_text, q.optional)).collect();
     assert_eq!(wants, [("name", "who", true, false), ("age", "age", true, true)]);
     assert!(shown.contains("\"name\" (text) name: who") && shown.contains("\"age\" (a whole number, or left out)"));

@@ -89,7 +89,7 @@ pub(super) fn message(call: &ToolCallState) -> Option<String> {
 /// Returns the effect of a tool call. `announced` is its state before the request, and `call` includes the request;
 /// `agent` is the agent's name.
 pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, agent: Option<&str>) -> RequestSubject {
-    let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&call.json()) };
+    let unreadable = |reason| RequestSubject::Unreadable { reason, raw: pretty(&call.json()) };
     if call.lost() || announced.is_some_and(ToolCallState::lost) {
         return unreadable("a part of it was too long to be stored across the restart of the gateway");
     }
@@ -125,7 +125,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, age
             CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
                 .or_else(|| announced.and_then(|call| before(call, executes))),
             CommandField::Title => title.clone().filter(|_| executes).map(|line| {
-                let cwd = texts(&blocks).find_map(folder).map(FolderClaim::Words);
+                let cwd = texts(&blocks).find_map(folder).map(FolderClaim::Text);
                 RequestSubject::Command { argv: vec![line], cwd }
             }),
         };

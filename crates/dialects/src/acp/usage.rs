@@ -28,7 +28,7 @@ fn spending(usage: &RawValue) -> Option<Spending> {
     };
     let input = input.map(|input| if cache_apart { input + cached } else { input });
     let output = output.map(|output| if thought_apart { output + thought } else { output });
-    Some(Spending::of([input, output, read, written, thoughts], Vec::new()))
+    Some(Spending::new([input, output, read, written, thoughts], Vec::new()))
 }
 
 /// Returns the spending in `usage_update`: the cost of the session so far.
@@ -39,7 +39,7 @@ pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
         currency: String,
     }
     let cost: Cost = member(update, "cost")?;
-    SpendReport::total(Spending::money(Money::told(cost.amount, &cost.currency)))
+    SpendReport::total(Spending::money(Money::from_report(cost.amount, &cost.currency)))
 }
 
 /// Returns the spending in the response to a prompt.
@@ -63,7 +63,7 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
         return if quirks::sums_usage(agent) { SpendReport::total(spending) } else { SpendReport::step(spending) };
     }
     let [input, output] = token_counts(member(meta?.quota?, "token_count")?, ["input_tokens", "output_tokens"])?;
-    SpendReport::step(Spending::of([input, output, None, None, None], Vec::new()))
+    SpendReport::step(Spending::new([input, output, None, None, None], Vec::new()))
 }
 
 /// Returns the spending in a chunk of an agent's message, for agents that report it there: the tokens of one model call.

@@ -12,7 +12,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 fn step(counts: [Option<u64>; 5]) -> Option<SpendReport> {
-    SpendReport::step(Spending::of(counts, Vec::new()))
+    SpendReport::step(Spending::new(counts, Vec::new()))
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn acp_usage_of_a_turn_is_read_from_each_agents_form() {
 #[test]
 fn acp_usage_of_vibe_is_the_sum_of_its_session() {
     let result = json!({ "usage": { "totalTokens": 220, "inputTokens": 200, "outputTokens": 20 } });
-    let sum = Spending::of([Some(200), Some(20), None, None, None], Vec::new());
+    let sum = Spending::new([Some(200), Some(20), None, None, None], Vec::new());
     assert_eq!(of_turn(Some("@mistralai/mistral-vibe"), &raw(&result)), SpendReport::total(sum));
 }
 
 #[test]
 fn acp_usage_update_tells_the_cost_so_far() {
-    let usd = |amount| SpendReport::total(Spending::money(Money::told(amount, "USD")));
+    let usd = |amount| SpendReport::total(Spending::money(Money::from_report(amount, "USD")));
     for (update, reports) in [
         (json!({ "used": 1, "size": 2, "cost": { "amount": 0.25, "currency": "USD" } }), usd(0.25)),
         (json!({ "used": 1, "size": 2, "cost": { "amount": 0, "currency": "USD" } }), usd(0.0)),

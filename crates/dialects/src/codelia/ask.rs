@@ -155,9 +155,9 @@ impl Codelia {
         let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.context.arguments(id)) {
             Some((tool, arguments)) => match subject::tool(tool, arguments) {
                 RequestSubject::Tool { .. } if super::events::runs_commands(tool) => {
-                    let why = "its input has no command that can be identified with certainty";
+                    let reason = "its input has no command that can be identified with certainty";
                     RequestSubject::Unreadable {
-                        why,
+                        reason,
                         raw: format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into(),
                     }
                 }

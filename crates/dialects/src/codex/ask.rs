@@ -15,7 +15,7 @@ use super::super::{
 };
 use super::items::FileEdit;
 use super::{Codex, OTHER, Phase, answer, text};
-use plexus_protocol::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
+use plexus_protocol::{AnswerBounds, Choice, Decision, Item, NativeId, Number, Offer, RequestType};
 
 /// Maximum number of stored unconfirmed answers; a further one may be lost with its connection.
 const ANSWERS_MAX: usize = 256;
@@ -292,10 +292,10 @@ fn edits_subject(edits: Option<&Vec<FileEdit>>, grant: bool, params: &RawValue) 
     match edits.filter(|edits| !edits.is_empty()) {
         Some(edits) if !grant => RequestSubject::Edits(edits.clone()),
         Some(edits) => RequestSubject::Unreadable {
-            why: "it also asks for permission to write in a folder",
+            reason: "it also asks for permission to write in a folder",
             raw: format!("{}\n{}", pretty(params.get()), edits_text(edits)),
         },
-        None => RequestSubject::Unreadable { why: "the changes are unknown", raw: pretty(params.get()) },
+        None => RequestSubject::Unreadable { reason: "the changes are unknown", raw: pretty(params.get()) },
     }
 }
 
@@ -319,7 +319,7 @@ impl Params<'_> {
             (Some(line), true) => {
                 RequestSubject::Command { argv: vec![line.clone()], cwd: text(self.cwd).map(FolderClaim::Field) }
             }
-            _ => RequestSubject::Unreadable { why: "it asks for more than one command", raw: pretty(raw.get()) },
+            _ => RequestSubject::Unreadable { reason: "it asks for more than one command", raw: pretty(raw.get()) },
         };
         let title = command.unwrap_or_else(|| "Codex asks for permission".into());
         Some(Question {
@@ -358,7 +358,7 @@ impl Params<'_> {
             title: "Codex asks for more permissions".into(),
             message: text(self.reason),
             subject: RequestSubject::Unreadable {
-                why: "it asks for permissions, not for a single action",
+                reason: "it asks for permissions, not for a single action",
                 raw: pretty(raw.get()),
             },
             options: vec![
@@ -849,7 +849,10 @@ fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: 
         expects: ExpectedAnswer {
             field: Some(field.name.clone()),
             optional: !field.required,
-            fits: Fits { number: (field.kind == FieldKind::Number).then_some(Number::Number), ..Fits::default() },
+            fits: AnswerBounds {
+                number: (field.kind == FieldKind::Number).then_some(Number::Number),
+                ..AnswerBounds::default()
+            },
         },
         ..empty_request(key, params, frame)
     })

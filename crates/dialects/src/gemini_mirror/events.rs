@@ -125,15 +125,17 @@ pub(super) fn dialog(
     let subject = match call {
         Some((_, ToolUnderWay { name, args: Some(args) })) => match subject::tool(name, args) {
             RequestSubject::Tool { .. } if sort_of(name) == "execute" => {
-                let why = "its input has no command that can be identified with certainty";
-                RequestSubject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
+                let reason = "its input has no command that can be identified with certainty";
+                RequestSubject::Unreadable { reason, raw: format!("{name} {}", pretty(args.get())) }
             }
             subject => subject,
         },
         Some((_, ToolUnderWay { name, args: None })) => {
-            RequestSubject::Unreadable { why: "the tool's input is unknown", raw: name.clone() }
+            RequestSubject::Unreadable { reason: "the tool's input is unknown", raw: name.clone() }
         }
-        None => RequestSubject::Unreadable { why: "which tool call it is about is unknown", raw: pretty(data.get()) },
+        None => {
+            RequestSubject::Unreadable { reason: "which tool call it is about is unknown", raw: pretty(data.get()) }
+        }
     };
     let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
     for label in &dialog.options {

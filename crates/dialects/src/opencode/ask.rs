@@ -178,7 +178,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
         (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => RequestSubject::Diff { path, diff },
         (Some(subject @ (RequestSubject::Fetch { .. } | RequestSubject::Edits(_))), _) => subject,
         _ if sort == "bash" || question.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
-            why: "it has no command that can be identified with certainty",
+            reason: "it has no command that can be identified with certainty",
             raw: pretty(raw.get()),
         },
         _ => RequestSubject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },

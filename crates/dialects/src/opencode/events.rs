@@ -17,7 +17,7 @@ use super::super::fnv::fnv;
 use super::super::jsonrpc::{member, object, owned};
 use super::super::updates::{ToolUpdate, chunk, content_chunk, text_block};
 use super::super::{EventDraft, ToolCallRef};
-use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, tokens_told};
+use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, reported_tokens};
 
 /// Maximum number of stored parts of one session; above it those of complete messages are removed, and their updates ignored.
 const PARTS_MAX: usize = 4096;
@@ -634,7 +634,7 @@ impl Telling {
 /// Returns the digest of a call of one of the gateway's own tools; `None` for another tool.
 fn own_call(name: &str, input: Option<&RawValue>) -> Option<CallDigest> {
     let input = input.filter(|_| name.starts_with(OWN_SERVER_PREFIX))?;
-    Some(CallDigest::of(name, &serde_json::from_str(input.get()).ok()?))
+    Some(CallDigest::new(name, &serde_json::from_str(input.get()).ok()?))
 }
 
 /// Makes an event that reports a gap.
@@ -675,15 +675,15 @@ fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
 /// always reports dollars.
 pub(super) fn spending(tokens: Option<&Tokens>, cost: Option<f64>) -> Spending {
     let counts = tokens.map(Tokens::counts).unwrap_or_default();
-    let [input, output, reasoning, read, write] = counts.map(|count| count.and_then(tokens_told));
+    let [input, output, reasoning, read, write] = counts.map(|count| count.and_then(reported_tokens));
     let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());
     let counts = [with(input, [read, write]), with(output, [reasoning, None]), read, write, reasoning];
-    Spending::of(counts, cost.and_then(in_dollars).into_iter().collect())
+    Spending::new(counts, cost.and_then(in_dollars).into_iter().collect())
 }
 
 /// Returns a cost; 0 also stands for a model whose price OpenCode does not know.
 fn in_dollars(cost: f64) -> Option<Money> {
-    Money::told(cost, "USD").filter(|cost| cost.amount > 0.0)
+    Money::from_report(cost, "USD").filter(|cost| cost.amount > 0.0)
 }
 
 /// Makes an event for the use of tokens in ACP's form.

@@ -1823,7 +1823,7 @@ fn own_tool_calls_are_named_while_they_run() {
             stage.event("message.part.updated", call(tool, json!({ "status": status, "input": input, "output": "" })));
         }
     }
-    let digest = CallDigest::of(&own, input.as_object().unwrap());
+    let digest = CallDigest::new(&own, input.as_object().unwrap());
     let calls: Vec<_> = stage
         .rig
         .events

@@ -153,8 +153,8 @@ impl Ctx {
             let there = all.iter().any(|runtime| runtime.runtime_id == named);
             return there.then(|| named.clone()).ok_or_else(|| SessionError::NoRuntime(named).into());
         }
-        let usual = RuntimeInfo::usual(&all).map(|runtime| runtime.runtime_id.clone());
-        usual.ok_or_else(|| {
+        let preferred = RuntimeInfo::preferred(&all).map(|runtime| runtime.runtime_id.clone());
+        preferred.ok_or_else(|| {
             Failure::new(-32002, "runtime_not_found", "no runtime is attached: start one with `plexus run PRESET`")
         })
     }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{ClientView, Id, Patch, Role, Say, is_ours};
-use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
+use plexus_protocol::transcript::{ChunkTarget, MessageKey, MessageTracker, ToolContent, parent_from_meta};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
 
@@ -92,7 +92,7 @@ pub(super) struct Translator {
     active: Option<Id>,
     /// `true` if the AG-UI run has events between runs.
     between_runs: bool,
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     /// The last message.
     message: Option<Id>,
     /// The message whose start was sent and whose end was not.
@@ -191,7 +191,7 @@ impl Translator {
             thread: thread.into(),
             active: None,
             between_runs: false,
-            placer: MessagePlacer::default(),
+            tracker: MessageTracker::default(),
             message: None,
             streaming: None,
             tools: HashMap::new(),
@@ -326,7 +326,7 @@ impl Translator {
             _ if event.body.len() > EVENT_MAX => self.too_large(event, out),
             Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
             Kind::Plan => {
-                self.placer.plan(event.run_id.as_str());
+                self.tracker.plan(event.run_id.as_str());
                 state("plan", event, out);
             }
             Kind::AvailableCommandsUpdate => state("commands", event, out),
@@ -370,13 +370,13 @@ impl Translator {
         let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
         let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
         let named = mine.or(chunk.message_id.as_deref());
-        let parent = chunk.meta.and_then(|meta| parent_of(&mut serde_json::Deserializer::from_str(meta.get())));
+        let parent = chunk.meta.and_then(|meta| parent_from_meta(&mut serde_json::Deserializer::from_str(meta.get())));
         let key = MessageKey::new(role.in_transcript(), event.run_id.as_str(), named, parent.as_deref());
-        let placed = self.placer.chunk(&key, event.position);
-        let id: Id = match (placed, &self.message, mine) {
-            (Placed::Current(_), Some(id), _) => Arc::clone(id),
+        let target = self.tracker.chunk(&key, event.position);
+        let id: Id = match (target, &self.message, mine) {
+            (ChunkTarget::Current(_), Some(id), _) => Arc::clone(id),
             (_, _, Some(mine)) => mine.into(),
-            (placed, ..) => format!("m_{}", placed.first(event.position)).into(),
+            (target, ..) => format!("m_{}", target.first(event.position)).into(),
         };
         self.message = Some(Arc::clone(&id));
         if text.is_empty() || (role == Role::User && self.ahead.contains(&id)) {
@@ -432,7 +432,7 @@ impl Translator {
             return raw(event, out);
         };
         // Text after a tool call is another message, unless the agent numbers its messages.
-        self.placer.interrupt();
+        self.tracker.interrupt();
         self.close_text(out);
         update.remove("sessionUpdate");
         let known = self.tools.contains_key(&native);
@@ -509,7 +509,7 @@ impl Translator {
     }
 
     fn run_started(&mut self, event: &Event, out: &mut Vec<Say>) {
-        self.placer.interrupt();
+        self.tracker.interrupt();
         self.close_text(out);
         self.close_tools(out);
         self.tools.retain(|_, tool| !tool.over);
@@ -540,7 +540,7 @@ impl Translator {
     fn run_ended(&mut self, event: &Event, out: &mut Vec<Say>) {
         let mut delta = Vec::new();
         if self.run.as_ref() == Some(&event.run_id) {
-            self.placer.interrupt();
+            self.tracker.interrupt();
             self.close_text(out);
             self.close_tools(out);
             self.run = None;

@@ -32,7 +32,8 @@ use plexus_protocol::api::devices::{Grant, Target};
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::transcript::{
-    Content, EntryBody, EntryKind, MessageKey, MessagePlacer, NoteKind, Outcome, Placed, Role, ToolCall, ToolContent,
+    ChunkTarget, Content, EntryBody, EntryKind, MessageKey, MessageTracker, NoteKind, Outcome, Role, ToolCall,
+    ToolContent,
 };
 use plexus_protocol::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
@@ -87,8 +88,11 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     if grant.runtimes.as_ref().is_some_and(|some| !some.contains(&runtime)) {
         return Err(Denied { scope: Scope::Watch, device: caller.device().name.clone() }.into());
     }
-    let only =
-        Grant { runtimes: Some(vec![runtime.clone()]), sessions: grant.sessions.clone(), ..Grant::of(&[Scope::Watch]) };
+    let only = Grant {
+        runtimes: Some(vec![runtime.clone()]),
+        sessions: grant.sessions.clone(),
+        ..Grant::new(&[Scope::Watch])
+    };
     let filter = Filter { sessions: None, grant: Some(Arc::new(only)) };
     let log = state.directory.log().clone();
     let after = after(call.parts.uri.query())?;
@@ -348,7 +352,7 @@ struct Screen {
     session: Option<SessionId>,
     /// The current run, whose end is the next `idle`.
     running: Option<RunId>,
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     /// A user's message so far, and its position: it arrives in pieces, and the mirror sends it whole.
     user: Option<(String, Position)>,
     /// The charge for that message, if an account is charged.
@@ -409,7 +413,7 @@ impl Screen {
             let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
             *self = Self { session, charge, ..Self::default() };
         }
-        let kind = EntryKind::of(event.kind);
+        let kind = EntryKind::from_kind(event.kind);
         if kind != EntryKind::Message(Role::User) {
             self.user_done(out);
         }
@@ -485,7 +489,7 @@ impl Screen {
         let block = !body["_meta"]["plexus"].is_null();
         let EntryBody::Message { role, id, parent, content } = EntryBody::read(event.kind, body) else { return };
         let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
-        if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+        if !matches!(self.tracker.chunk(&key, event.position), ChunkTarget::Current(_)) {
             self.user_done(out);
         }
         let piece = typed_content(content);

@@ -19,7 +19,7 @@ use super::PortState;
 use super::mirror::{current, typed};
 use plexus_auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use plexus_ledger::Account;
-use plexus_protocol::transcript::{Content, EntryBody, EntryKind, MessageKey, MessagePlacer, Placed, Role};
+use plexus_protocol::transcript::{ChunkTarget, Content, EntryBody, EntryKind, MessageKey, MessageTracker, Role};
 use plexus_protocol::{RunId, SessionId, SessionInfo, text_block};
 use plexus_router::guard::Call;
 use plexus_router::history::{response, room, stays, text};
@@ -118,7 +118,7 @@ async fn last_turns(
                     let run_id = &item.first().run_id;
                     let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
                         MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref(), parent_after.as_deref())
-                            .goes_on_with(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
+                            .continues(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
                     });
                     if !goes_on {
                         if turns == limit {
@@ -152,7 +152,7 @@ enum Spoken {
 impl Spoken {
     fn of(item: &PageItem) -> Self {
         let kind = item.first().kind;
-        match EntryKind::of(kind) {
+        match EntryKind::from_kind(kind) {
             EntryKind::Message(Role::User | Role::Agent) => {
                 let body = EntryBody::read(kind, serde_json::from_slice(&item.body()).unwrap_or_default());
                 let EntryBody::Message { role, id, parent, content: Content::Text(text) } = body else {
@@ -187,7 +187,7 @@ const fn role_word(role: Role) -> &'static str {
 /// Turns as a JSON array, piece by piece.
 #[derive(Default)]
 struct Turns {
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     /// `true` if a turn is open in the array.
     open: bool,
     begun: bool,
@@ -199,7 +199,7 @@ impl Turns {
             Spoken::Words { role, id, parent, text } => {
                 let event = item.first();
                 let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
-                if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+                if !matches!(self.tracker.chunk(&key, event.position), ChunkTarget::Current(_)) {
                     self.close(out);
                 }
                 if text.is_empty() {
@@ -213,7 +213,7 @@ impl Turns {
                 out.push_str(&text[1..text.len() - 1]);
             }
             Spoken::Between => {
-                self.placer.interrupt();
+                self.tracker.interrupt();
                 self.close(out);
             }
             Spoken::Aside => {}

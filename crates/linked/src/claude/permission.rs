@@ -42,7 +42,7 @@ impl Call {
 }
 
 fn digest(tool: &str, input: &RawValue) -> Option<CallDigest> {
-    Some(CallDigest::of(tool, &serde_json::from_str(input.get()).ok()?))
+    Some(CallDigest::new(tool, &serde_json::from_str(input.get()).ok()?))
 }
 
 /// A question, as the hook got it.

@@ -157,7 +157,7 @@ fn spent<'a>(message: &Message<'_>) -> Option<Line<'a>> {
     let [input, output, read, written] = token_counts(message.usage?, names)?;
     // `input_tokens` excludes the tokens of the cache.
     let input = input.map(|input| input + read.unwrap_or(0) + written.unwrap_or(0));
-    let spending = Spending::of([input, output, read, written, None], Vec::new());
+    let spending = Spending::new([input, output, read, written, None], Vec::new());
     Some(Line::Spent { call: message.id.clone()?, spending })
 }
 

@@ -284,8 +284,8 @@ fn with_options(mut ask: AgentRequest, prompted: &Prompted<'_>) -> AgentRequest 
     ask
 }
 
-fn unreadable(key: &RequestKey, data: &RawValue, why: &'static str) -> AgentRequest {
-    let subject = RequestSubject::Unreadable { why, raw: pretty(data.get()) };
+fn unreadable(key: &RequestKey, data: &RawValue, reason: &'static str) -> AgentRequest {
+    let subject = RequestSubject::Unreadable { reason, raw: pretty(data.get()) };
     AgentRequest { title: "Copilot asks".into(), ..blank(key, subject, data) }
 }
 

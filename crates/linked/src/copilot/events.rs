@@ -100,7 +100,7 @@ pub(super) fn call_spending(data: &RawValue) -> Option<Spending> {
     let [input, output, read, written, reasoning] = token_counts(data, names)?;
     let cached = read.unwrap_or(0) + written.unwrap_or(0);
     let input = input.map(|input| if input < cached { input + cached } else { input });
-    Some(Spending::of([input, output, read, written, reasoning], Vec::new()))
+    Some(Spending::new([input, output, read, written, reasoning], Vec::new()))
 }
 
 /// The data of `assistant.reasoning_delta`.

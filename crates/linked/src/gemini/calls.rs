@@ -17,5 +17,5 @@ pub(super) struct OpenCall {
 }
 
 pub(super) fn digest(tool: &str, input: &RawValue) -> Option<CallDigest> {
-    Some(CallDigest::of(tool, &serde_json::from_str(input.get()).ok()?))
+    Some(CallDigest::new(tool, &serde_json::from_str(input.get()).ok()?))
 }

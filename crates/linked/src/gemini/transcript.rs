@@ -125,7 +125,7 @@ fn spending(tokens: &RawValue) -> Option<Spending> {
     let [input, output, cached, thoughts, tool] = token_counts(tokens, names)?;
     let input = input.map(|input| input + tool.unwrap_or(0));
     let output = output.map(|output| output + thoughts.unwrap_or(0));
-    Some(Spending::of([input, output, cached, None, thoughts], Vec::new()))
+    Some(Spending::new([input, output, cached, None, thoughts], Vec::new()))
 }
 
 fn changed(set: &RawValue) -> Vec<Line<'_>> {

@@ -102,7 +102,7 @@ fn spent(message: &RawValue) -> Option<SpendReport> {
     let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "total_tokens"];
     let [input, output, read, total] = token_counts(member(message, "usage")?, names)?;
     let rest = total.zip(input).and_then(|(total, input)| total.checked_sub(input));
-    let spending = Spending::of([input, output.max(rest), read, None, None], Vec::new());
+    let spending = Spending::new([input, output.max(rest), read, None, None], Vec::new());
     if spending.is_nothing() { None } else { SpendReport::step(spending) }
 }
 

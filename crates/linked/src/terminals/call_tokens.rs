@@ -36,7 +36,7 @@ impl CountedCalls {
             }
         };
         let more = |nth: usize| Some(reported[nth]?.saturating_sub(counted[nth].unwrap_or(0)));
-        let news = Spending::of(std::array::from_fn(more), Vec::new());
+        let news = Spending::new(std::array::from_fn(more), Vec::new());
         if news.is_nothing() { None } else { SpendReport::step(news) }
     }
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn of(input: u64, output: u64) -> Spending {
-        Spending::of([Some(input), Some(output), None, None, None], Vec::new())
+        Spending::new([Some(input), Some(output), None, None, None], Vec::new())
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn ahead(minutes: i32) -> TimeZone {
 
 fn grant(scopes: &[Scope], sessions: Option<&str>) -> Grant {
     let sessions = sessions.map(|id| vec![SessionId::trusted(id)]);
-    Grant { sessions, ..Grant::of(scopes) }
+    Grant { sessions, ..Grant::new(scopes) }
 }
 
 fn text(what: NewsKind, id: &str) -> NotificationText {

@@ -42,7 +42,7 @@ fn verb_and_key_follow_the_kind_whatever_the_label() {
         for (kind, verb, key, lasting) in kinds {
             let one = request(&json!({ "options": [{ "id": "x", "label": label, "kind": kind }] }));
             let [action] = &actions(&one, Answerer::UNLIMITED)[..] else { panic!("one answer") };
-            assert_eq!((action.verb(), action.key, action.role.rule().lasting), (verb, key, lasting), "{label:?}");
+            assert_eq!((action.verb(), action.key, action.role.rule().persistent), (verb, key, lasting), "{label:?}");
             assert!(action.text().starts_with(verb), "{label:?}");
             assert!(
                 action.label.chars().count() <= LABEL_MAX + 1 && !action.label.contains(['\n', '\u{202e}']),
@@ -76,11 +76,11 @@ fn deny_is_available_at_any_risk_and_digits_never_last() {
                     Sense::Deny | Sense::Defer => assert_eq!(action.unavailable, None, "{risk:?} {limit:?}"),
                     Sense::Allow => assert_eq!(
                         action.unavailable.is_none(),
-                        risk <= limit && (!rule.lasting || limit == Risk::Danger),
+                        risk <= limit && (!rule.persistent || limit == Risk::Danger),
                         "{risk:?} {limit:?} {rule:?}"
                     ),
                 }
-                assert!(!(rule.lasting && action.key.is_some_and(|key| key.is_ascii_digit())));
+                assert!(!(rule.persistent && action.key.is_some_and(|key| key.is_ascii_digit())));
                 assert_eq!(action.hold, rule.sense == Sense::Allow && risk == Risk::Danger);
             }
         }

@@ -211,7 +211,8 @@ pub struct UndoneChange {
 
 /// A patch that restores an undone change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct KeptPatch {
+#[schema(as = KeptPatch)]
+pub struct StoredPatch {
     /// The identifier.
     pub patch_id: String,
     /// The file.
@@ -242,8 +243,8 @@ pub struct UndoChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UndoneChanges {
     /// The undone changes, newest first; at most 200.
-    #[schema(value_type = Vec<KeptPatch>)]
-    pub undone: KnownItems<KeptPatch>,
+    #[schema(value_type = Vec<StoredPatch>)]
+    pub undone: KnownItems<StoredPatch>,
 }
 
 /// A change to restore.

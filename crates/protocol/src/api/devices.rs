@@ -30,13 +30,13 @@ pub struct Grant {
 
 impl Grant {
     /// Creates a grant of these scopes for the whole gateway.
-    pub fn of(scopes: &[Scope]) -> Self {
+    pub fn new(scopes: &[Scope]) -> Self {
         Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
     }
 
     /// Returns a grant of all scopes for the whole gateway: that of the local administrator.
     pub fn all() -> Self {
-        Self::of(&Scope::ALL)
+        Self::new(&Scope::ALL)
     }
 
     /// Returns whether the grant has a scope, for any target.
@@ -303,7 +303,7 @@ pub struct NewCode {
     pub ttl: Option<u64>,
 }
 
-fn yes() -> RefOr<Schema> {
+fn true_schema() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).into()
 }
 
@@ -312,7 +312,7 @@ fn yes() -> RefOr<Schema> {
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// Always true: the browser gets a cookie.
-    #[schema(schema_with = yes)]
+    #[schema(schema_with = true_schema)]
     pub cookie: bool,
     /// The browser's name; the name of the token's device if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,8 @@ use crate::Timestamp;
 /// The state of an agent's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkStanding {
+#[schema(as = LinkStanding)]
+pub enum LinkStatus {
     /// The agent needs no linking.
     NotNeeded,
     /// The agent is not linked.
@@ -76,7 +77,7 @@ pub struct AgentLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The state of the link.
-    pub state: LinkStanding,
+    pub state: LinkStatus,
     /// The problem, or the alternative to linking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

@@ -10,7 +10,7 @@ use super::KnownItems;
 use super::history::{EventEnvelope, PageEnd, ResumeVerdict};
 use super::stream::You;
 use super::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
-use crate::schema::{ContentBlock, JsonObject, words};
+use crate::schema::{ContentBlock, JsonObject, string_enum};
 use crate::{Cursor, RequestId, RunId, RunStatus, RuntimeId, SessionId, object};
 
 /// The result of `initialize`.
@@ -61,7 +61,8 @@ pub struct Detached {
 
 /// The result of `presence.update`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Looking {
+#[schema(as = Looking)]
+pub struct PresenceResult {
     #[doc = concat!("`true` if the screen counts as viewed.")]
     pub focused: bool,
 }
@@ -149,7 +150,8 @@ pub struct AttachParams {
 
 /// A session; the only one that is followed if absent. Other members are passed to its runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct OfSession {
+#[schema(as = OfSession)]
+pub struct SessionParams {
     #[doc = concat!("The session.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -400,7 +402,7 @@ pub struct SurfacePress {
 }
 
 fn ends_of_the_log() -> RefOr<Schema> {
-    words(["start", "now"], "From the oldest stored event, or only new events")
+    string_enum(["start", "now"], "From the oldest stored event, or only new events")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::KnownItems;
 use crate::request::serialize_brief;
-use crate::schema::{JsonObject, words};
+use crate::schema::{JsonObject, string_enum};
 use crate::transcript::Role;
 use crate::{Cursor, Kind, Request, RunId, SessionInfo, Timestamp};
 
@@ -63,7 +63,7 @@ impl Snapshot {
 }
 
 fn roles() -> RefOr<Schema> {
-    words([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
+    string_enum([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
 }
 
 /// One message. The first one of a truncated snapshot may be the end of a longer message.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Content, EntryBody, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall};
+use super::{ChunkTarget, Content, EntryBody, MessageTracker, NoteKind, PlanEntry, Role, ToolCall};
 use crate::{Position, Timestamp};
 
 /// A session's events, folded into items in the order in which they began.
@@ -16,7 +16,7 @@ use crate::{Position, Timestamp};
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     items: Vec<TranscriptItem>,
-    placer: MessagePlacer,
+    tracker: MessageTracker,
     /// The index of the message that begins at a position. The values of the maps below, except `runs`, are indices, too.
     messages: HashMap<Position, usize>,
     tools: HashMap<String, usize>,
@@ -144,23 +144,23 @@ impl Message {
 impl Transcript {
     /// Applies the event at `at`, of a run, with the time `time`.
     pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
-        let before = self.placer.current();
-        let placed = self.placer.entry(&body, run_id, at);
-        let parent = self.placer.parent(&body).map(|parent| parent.id.to_owned());
+        let before = self.tracker.current();
+        let target = self.tracker.entry(&body, run_id, at);
+        let parent = self.tracker.parent(&body).map(|parent| parent.id.to_owned());
         let run = run_id.to_owned();
         let new = |part| TranscriptItem { first: at, last: at, run_id: run, at: time, parent: parent.clone(), part };
         match body {
             EntryBody::Message { role, id, content, .. } => {
-                let known = match placed {
-                    Placed::New => None,
-                    Placed::Current(first) | Placed::Earlier(first) => self.messages.get(&first).copied(),
+                let known = match target {
+                    ChunkTarget::New => None,
+                    ChunkTarget::Current(first) | ChunkTarget::Earlier(first) => self.messages.get(&first).copied(),
                 };
                 let index = known.unwrap_or_else(|| {
                     let message = Message { role, id, text: String::new(), blocks: Vec::new(), partial: false };
                     self.messages.insert(at, self.items.len());
                     self.push(new(Part::Message(message)))
                 });
-                if let Some(Part::Message(message)) = self.news(index, at) {
+                if let Some(Part::Message(message)) = self.part_mut(index, at) {
                     message.append(content);
                 }
             }
@@ -169,7 +169,7 @@ impl Transcript {
                     self.tools.insert(id.clone(), self.items.len());
                     self.push(new(Part::Tool { id, call: ToolCall::default() }))
                 });
-                if let Some(Part::Tool { call, .. }) = self.news(index, at) {
+                if let Some(Part::Tool { call, .. }) = self.part_mut(index, at) {
                     call.update(update);
                 }
                 if let Some(item) = self.items.get_mut(index) {
@@ -178,7 +178,7 @@ impl Transcript {
             }
             EntryBody::Plan(entries) => match self.plans.get(run_id).copied() {
                 Some(index) => {
-                    if let Some(Part::Plan(plan)) = self.news(index, at) {
+                    if let Some(Part::Plan(plan)) = self.part_mut(index, at) {
                         *plan = entries;
                     }
                 }
@@ -225,7 +225,7 @@ impl Transcript {
             }
             EntryBody::Surface { id, body } => match self.surfaces.get(&id).copied() {
                 Some(index) => {
-                    if let Some(Part::Surface { body: known, .. }) = self.news(index, at) {
+                    if let Some(Part::Surface { body: known, .. }) = self.part_mut(index, at) {
                         change_surface(known, body);
                     }
                 }
@@ -256,7 +256,7 @@ impl Transcript {
     }
 
     /// Returns the part of an item that the event at `at` changes.
-    fn news(&mut self, index: usize, at: Position) -> Option<&mut Part> {
+    fn part_mut(&mut self, index: usize, at: Position) -> Option<&mut Part> {
         let item = self.items.get_mut(index)?;
         item.last = item.last.max(at);
         Some(&mut item.part)
@@ -265,7 +265,7 @@ impl Transcript {
     /// Returns the request that a body names.
     fn request(&mut self, body: &Value, at: Position) -> Option<&mut Part> {
         let index = self.requests.get(body["request_id"].as_str()?).copied()?;
-        self.news(index, at)
+        self.part_mut(index, at)
     }
 
     /// Returns the items, in the order in which they began.

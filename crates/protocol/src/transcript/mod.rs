@@ -1,7 +1,7 @@
 //! The transcript of a session: its events folded into the form that users see.
 //!
-//! [`EntryKind::of`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares the
-//! rules of this module: the message of a chunk ([`MessagePlacer`]), the merging of the updates of a tool call ([`ToolCall`]), the end of
+//! [`EntryKind::from_kind`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares the
+//! rules of this module: the message of a chunk ([`MessageTracker`]), the merging of the updates of a tool call ([`ToolCall`]), the end of
 //! a request ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events one by one (AG-UI, the mirror, the search
 //! index, the command line, the bridges) uses the rules without storing the items.
 //!
@@ -12,16 +12,16 @@
 
 mod fold;
 mod latest;
+mod message_tracker;
 mod nesting;
 mod outcome;
-mod placer;
 mod tool_call;
 
 pub use fold::{Message, MessageBlock, Part, Transcript, TranscriptItem};
 pub use latest::{context_left_percent, context_use, current_mode, new_title};
-pub use nesting::{ParentCall, name_parent, parent_of};
+pub use message_tracker::{ChunkTarget, MessageKey, MessageTracker};
+pub use nesting::{ParentCall, parent_from_meta, set_parent};
 pub use outcome::{Decided, Outcome};
-pub use placer::{MessageKey, MessagePlacer, Placed};
 pub use tool_call::{ToolCall, ToolContent, json_size};
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -224,7 +224,7 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// Returns the place of events of this kind in a transcript.
-    pub const fn of(kind: Kind) -> Self {
+    pub const fn from_kind(kind: Kind) -> Self {
         match kind {
             Kind::UserMessageChunk => Self::Message(Role::User),
             Kind::AgentMessageChunk => Self::Message(Role::Agent),
@@ -257,7 +257,7 @@ impl EntryKind {
 impl Kind {
     /// Returns the author of a message chunk; `None` for kinds that are not chunks.
     pub const fn role(self) -> Option<Role> {
-        if let EntryKind::Message(role) = EntryKind::of(self) { Some(role) } else { None }
+        if let EntryKind::Message(role) = EntryKind::from_kind(self) { Some(role) } else { None }
     }
 }
 
@@ -314,7 +314,7 @@ pub enum EntryBody {
 impl EntryBody {
     /// Reads the body of an event of this kind. A body without the shape of its kind is [`NoteKind::Malformed`].
     pub fn read(kind: Kind, body: Value) -> Self {
-        match EntryKind::of(kind) {
+        match EntryKind::from_kind(kind) {
             EntryKind::Message(role) => Self::message(role, kind, body),
             EntryKind::Tool => Self::tool(kind, body),
             EntryKind::Plan => Self::Plan(PlanEntry::list(&body)),
@@ -339,7 +339,7 @@ impl EntryBody {
             Some(Value::String(id)) => Some(id),
             _ => None,
         };
-        let parent = members.get("_meta").and_then(parent_of);
+        let parent = members.get("_meta").and_then(parent_from_meta);
         Self::Message { role, id, parent, content: Content::read(members.remove("content").unwrap_or_default()) }
     }
 
@@ -348,7 +348,7 @@ impl EntryBody {
         match update.remove("toolCallId") {
             Some(Value::String(id)) if !id.is_empty() => {
                 update.remove("sessionUpdate");
-                let parent = update.get("_meta").and_then(parent_of);
+                let parent = update.get("_meta").and_then(parent_from_meta);
                 Self::Tool { id, parent, update }
             }
             other => {

@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 8;
 const PARENT: (&str, &str) = ("claudeCode", "parentToolUseId");
 
 /// Returns the parent tool call of an ACP update, by the update's `_meta`.
-pub fn parent_of<'de>(meta: impl Deserializer<'de>) -> Option<String> {
+pub fn parent_from_meta<'de>(meta: impl Deserializer<'de>) -> Option<String> {
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "claudeCode")]
@@ -34,7 +34,7 @@ pub fn parent_of<'de>(meta: impl Deserializer<'de>) -> Option<String> {
 }
 
 /// Sets the parent of the update `update`, regardless of other members of its `_meta`.
-pub fn name_parent(update: &mut Map<String, Value>, parent: &str) {
+pub fn set_parent(update: &mut Map<String, Value>, parent: &str) {
     let mut value = &mut *update.entry("_meta").or_insert(Value::Null);
     for name in [PARENT.0, PARENT.1] {
         if !value.is_object() {
@@ -107,7 +107,7 @@ impl Nesting {
     }
 
     /// Returns the parent of an entry that names this call as its parent.
-    pub(super) fn named(&self, parent: &str) -> Option<ParentCall<'_>> {
+    pub(super) fn parent_call(&self, parent: &str) -> Option<ParentCall<'_>> {
         let (id, call) = self.calls.get_key_value(parent)?;
         let above = |call: &Call| {
             let (id, number) = call.parent.as_ref()?;
@@ -118,8 +118,8 @@ impl Nesting {
     }
 
     /// Returns the parent of the tool call.
-    pub(super) fn of_tool(&self, id: &str) -> Option<ParentCall<'_>> {
+    pub(super) fn tool_parent(&self, id: &str) -> Option<ParentCall<'_>> {
         let (parent, number) = self.calls.get(id)?.parent.as_ref()?;
-        self.named(parent).filter(|_| self.calls.get(parent).is_some_and(|call| call.number == *number))
+        self.parent_call(parent).filter(|_| self.calls.get(parent).is_some_and(|call| call.number == *number))
     }
 }

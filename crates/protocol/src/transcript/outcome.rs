@@ -121,7 +121,7 @@ impl Outcome {
     }
 
     /// Returns a short description: `allowed by phone`.
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         let by = if self.by.is_empty() { "somebody" } else { &self.by };
         match self.decided {
             // If the request was for text or choices, a yes is an answer.
@@ -189,7 +189,7 @@ mod tests {
         ] {
             let outcome = Outcome::read(&body);
             assert_eq!(
-                (outcome.request_id.as_str(), outcome.decided, outcome.words().as_str()),
+                (outcome.request_id.as_str(), outcome.decided, outcome.summary().as_str()),
                 ("q_1", decided, text)
             );
         }

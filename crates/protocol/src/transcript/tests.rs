@@ -7,13 +7,13 @@ use crate::{Position, Timestamp};
 
 #[test]
 fn placer_holds_a_bounded_number_of_messages() {
-    let mut placer = MessagePlacer::default();
+    let mut tracker = MessageTracker::default();
     for n in 0..10_000 {
         let id = format!("{}{n}", "x".repeat(n % 300));
-        placer.chunk(&MessageKey::new(Role::Agent, "r", Some(&id), None), Position(n as u64));
+        tracker.chunk(&MessageKey::new(Role::Agent, "r", Some(&id), None), Position(n as u64));
     }
     let old = MessageKey::new(Role::Agent, "r", Some("0"), None);
-    assert_eq!(placer.chunk(&old, Position(20_000)), Placed::New, "an old one is forgotten");
+    assert_eq!(tracker.chunk(&old, Position(20_000)), ChunkTarget::New, "an old one is forgotten");
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn tool_call_counts_what_it_holds() {
 }
 
 /// Takes news of a tool call, and tells what it stands under and how deep.
-fn nested(placer: &mut MessagePlacer, id: &str, parent: Option<&str>) -> Option<(String, usize)> {
+fn nested(tracker: &mut MessageTracker, id: &str, parent: Option<&str>) -> Option<(String, usize)> {
     let parent = parent.map(str::to_owned);
     let update = json!({ "title": format!("call {id}") }).as_object().unwrap().clone();
     let body = EntryBody::Tool { id: id.to_owned(), parent, update };
-    placer.entry(&body, "r", Position(1));
-    placer.parent(&body).map(|parent| {
+    tracker.entry(&body, "r", Position(1));
+    tracker.parent(&body).map(|parent| {
         assert_eq!(parent.title, format!("call {}", parent.id));
         (parent.id.to_owned(), parent.depth)
     })
@@ -46,15 +46,15 @@ fn nested(placer: &mut MessagePlacer, id: &str, parent: Option<&str>) -> Option<
 
 #[test]
 fn nesting_follows_the_first_parent_that_began_before() {
-    let mut placer = MessagePlacer::default();
-    assert_eq!(nested(&mut placer, "task", None), None);
-    assert_eq!(nested(&mut placer, "read", Some("task")), Some(("task".into(), 1)));
-    assert_eq!(nested(&mut placer, "inner", Some("read")), Some(("read".into(), 2)));
-    assert_eq!(nested(&mut placer, "read", None), Some(("task".into(), 1)), "an update need not name it again");
-    assert_eq!(nested(&mut placer, "read", Some("other")), Some(("task".into(), 1)), "it does not move");
-    let late = nested(&mut placer, "late", None);
+    let mut tracker = MessageTracker::default();
+    assert_eq!(nested(&mut tracker, "task", None), None);
+    assert_eq!(nested(&mut tracker, "read", Some("task")), Some(("task".into(), 1)));
+    assert_eq!(nested(&mut tracker, "inner", Some("read")), Some(("read".into(), 2)));
+    assert_eq!(nested(&mut tracker, "read", None), Some(("task".into(), 1)), "an update need not name it again");
+    assert_eq!(nested(&mut tracker, "read", Some("other")), Some(("task".into(), 1)), "it does not move");
+    let late = nested(&mut tracker, "late", None);
     assert_eq!(
-        (late, nested(&mut placer, "late", Some("task"))),
+        (late, nested(&mut tracker, "late", Some("task"))),
         (None, Some(("task".into(), 1))),
         "named in an update"
     );
@@ -62,51 +62,51 @@ fn nesting_follows_the_first_parent_that_began_before() {
 
 #[test]
 fn nesting_has_no_circle_and_takes_no_parent_that_is_not_there() {
-    let mut placer = MessagePlacer::default();
-    assert_eq!(nested(&mut placer, "self", Some("self")), None);
-    assert_eq!(nested(&mut placer, "a", Some("b")), None, "not there yet");
-    assert_eq!(nested(&mut placer, "b", Some("a")), Some(("a".into(), 1)));
-    assert_eq!(nested(&mut placer, "a", Some("b")), None, "a circle");
-    assert_eq!(nested(&mut placer, "child", Some("never")), None);
-    nested(&mut placer, "never", None);
+    let mut tracker = MessageTracker::default();
+    assert_eq!(nested(&mut tracker, "self", Some("self")), None);
+    assert_eq!(nested(&mut tracker, "a", Some("b")), None, "not there yet");
+    assert_eq!(nested(&mut tracker, "b", Some("a")), Some(("a".into(), 1)));
+    assert_eq!(nested(&mut tracker, "a", Some("b")), None, "a circle");
+    assert_eq!(nested(&mut tracker, "child", Some("never")), None);
+    nested(&mut tracker, "never", None);
     assert_eq!(
-        nested(&mut placer, "child", Some("never")),
+        nested(&mut tracker, "child", Some("never")),
         None,
         "it does not move under a parent that comes after it"
     );
     let long = "x".repeat(10_000);
-    nested(&mut placer, &long, None);
-    assert_eq!(nested(&mut placer, "short", Some(&long)), None);
+    nested(&mut tracker, &long, None);
+    assert_eq!(nested(&mut tracker, "short", Some(&long)), None);
 }
 
 #[test]
 fn nesting_is_bounded() {
-    let mut placer = MessagePlacer::default();
-    nested(&mut placer, "0", None);
+    let mut tracker = MessageTracker::default();
+    nested(&mut tracker, "0", None);
     for n in 1..10_000 {
-        let (parent, depth) = nested(&mut placer, &n.to_string(), Some(&(n - 1).to_string())).unwrap();
+        let (parent, depth) = nested(&mut tracker, &n.to_string(), Some(&(n - 1).to_string())).unwrap();
         assert!(parent == (n - 1).to_string() && depth <= 8, "{parent} {depth}");
     }
-    assert_eq!(nested(&mut placer, "x", Some("0")), None, "an old one is forgotten");
+    assert_eq!(nested(&mut tracker, "x", Some("0")), None, "an old one is forgotten");
 }
 
 #[test]
 fn nesting_under_a_forgotten_call_does_not_come_back_with_its_identifier() {
-    let mut placer = MessagePlacer::default();
-    nested(&mut placer, "p", None);
+    let mut tracker = MessageTracker::default();
+    nested(&mut tracker, "p", None);
     for n in 0..4094 {
-        nested(&mut placer, &n.to_string(), None);
+        nested(&mut tracker, &n.to_string(), None);
     }
-    assert_eq!(nested(&mut placer, "a", Some("p")), Some(("p".into(), 1)));
-    nested(&mut placer, "one more", None);
-    assert_eq!(nested(&mut placer, "a", None), None, "the call above it is forgotten");
-    assert_eq!(nested(&mut placer, "p", Some("a")), Some(("a".into(), 1)), "another call of that identifier");
-    assert_eq!(nested(&mut placer, "a", None), None, "no circle");
+    assert_eq!(nested(&mut tracker, "a", Some("p")), Some(("p".into(), 1)));
+    nested(&mut tracker, "one more", None);
+    assert_eq!(nested(&mut tracker, "a", None), None, "the call above it is forgotten");
+    assert_eq!(nested(&mut tracker, "p", Some("a")), Some(("a".into(), 1)), "another call of that identifier");
+    assert_eq!(nested(&mut tracker, "a", None), None, "no circle");
 }
 
 #[test]
 fn parent_is_read_from_meta_and_written_to_it() {
-    let read = |meta: Value| parent_of(&meta);
+    let read = |meta: Value| parent_from_meta(&meta);
     assert_eq!(read(json!({ "claudeCode": { "parentToolUseId": "t", "toolName": "Read" } })).as_deref(), Some("t"));
     for none in
         [json!(null), json!([]), json!({ "claudeCode": 1 }), json!({ "claudeCode": { "parentToolUseId": null } })]
@@ -116,11 +116,11 @@ fn parent_is_read_from_meta_and_written_to_it() {
     assert_eq!(read(json!({ "claudeCode": { "parentToolUseId": "t".repeat(1000) } })), None);
     for mut update in [json!({}), json!({ "_meta": 7 }), json!({ "_meta": { "x": 1, "claudeCode": "odd" } })] {
         let members = update.as_object_mut().unwrap();
-        name_parent(members, "t");
-        assert_eq!(parent_of(&members["_meta"]).as_deref(), Some("t"));
+        set_parent(members, "t");
+        assert_eq!(parent_from_meta(&members["_meta"]).as_deref(), Some("t"));
     }
     let mut kept = json!({ "_meta": { "x": 1, "claudeCode": { "toolName": "Read" } } });
-    name_parent(kept.as_object_mut().unwrap(), "t");
+    set_parent(kept.as_object_mut().unwrap(), "t");
     assert_eq!(kept, json!({ "_meta": { "x": 1, "claudeCode": { "toolName": "Read", "parentToolUseId": "t" } } }));
 }
 
@@ -131,7 +131,7 @@ fn words_of_a_subagent_are_a_message_of_their_own() {
     for (text, parent) in [("a", None), ("b", Some("task")), ("c", Some("task")), ("d", None), ("e", Some("never"))] {
         let mut body = json!({ "content": { "type": "text", "text": text } });
         if let Some(parent) = parent {
-            name_parent(body.as_object_mut().unwrap(), parent);
+            set_parent(body.as_object_mut().unwrap(), parent);
         }
         events.push((Kind::AgentMessageChunk, body));
     }

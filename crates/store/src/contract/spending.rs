@@ -13,7 +13,7 @@ fn spent(of: u64, run: &str, at: Timestamp, spending: Spending) -> SpendChange {
 }
 
 fn usd(amount: f64) -> Vec<Money> {
-    Money::told(amount, "USD").into_iter().collect()
+    Money::from_report(amount, "USD").into_iter().collect()
 }
 
 /// Returns the sums from one quarter of an hour up to another, each as text, sorted.
@@ -46,18 +46,18 @@ pub(super) fn store_adds_up_what_is_spent(store: &dyn Store) {
     assert!(sums(store, SpendGroup::Session, -9..999, None, 0).is_empty());
     commit(store, vec![]);
     let put = |spent| store.commit(&Batch { spent, ..Batch::default() });
-    let tokens = |input, output| Spending::of([Some(input), Some(output), None, None, None], vec![]);
+    let tokens = |input, output| Spending::new([Some(input), Some(output), None, None, None], vec![]);
     put(vec![
         spent(1, "r_1", quarter(2), tokens(100, 10)),
-        spent(1, "r_1", quarter(2).plus_millis(7), Spending::of([Some(1), None, Some(5), None, None], usd(0.25))),
+        spent(1, "r_1", quarter(2).plus_millis(7), Spending::new([Some(1), None, Some(5), None, None], usd(0.25))),
         spent(1, "r_1", quarter(3), tokens(1000, 100)),
-        spent(2, "r_9", quarter(4), Spending::money(Money::told(2.0, "EUR"))),
+        spent(2, "r_9", quarter(4), Spending::money(Money::from_report(2.0, "EUR"))),
     ])
     .unwrap();
     put(vec![
         spent(1, "r_2", quarter(96), tokens(7, 7)),
-        spent(1, "r_2", quarter(96), Spending::money(Money::told(0.5, "USD"))),
-        spent(2, "r_9", quarter(4), Spending::of([None; 5], usd(1.0))),
+        spent(1, "r_2", quarter(96), Spending::money(Money::from_report(0.5, "USD"))),
+        spent(2, "r_9", quarter(4), Spending::new([None; 5], usd(1.0))),
     ])
     .unwrap();
     let all = |by| sums(store, by, 0..200, None, 0);
@@ -99,7 +99,7 @@ pub(super) fn store_adds_up_what_is_spent(store: &dyn Store) {
 
 pub(super) fn store_sums_of_spending_are_bounded(store: &dyn Store) {
     commit(store, vec![]);
-    let most = Spending::of([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
+    let most = Spending::new([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
     for nth in 0..20 {
         let batch = vec![
             spent(1, "r_1", quarter(nth % 4), most.clone()),

@@ -77,7 +77,7 @@ impl Found {
         let currency = row.get_ref(10)?.as_str()?;
         let mut spending = Spending::default();
         // Sums of rows are limited like all sums.
-        spending.add(&Spending::of(counts, Money::told(cost.min(MONEY_MAX), currency).into_iter().collect()));
+        spending.add(&Spending::new(counts, Money::from_report(cost.min(MONEY_MAX), currency).into_iter().collect()));
         Ok(Self {
             session_no: row.get(0)?,
             run_id: row.get_ref(1)?.as_str_or_null()?.map(RunId::trusted),

@@ -6,7 +6,7 @@ use crate::facts::{self, SettingsFacts};
 use crate::pages::message::CallKey;
 use crate::pairing::{PairCall, PairOutcome, PairingSheet, revoke};
 use crate::usage::{UsageOutcome, UsagePart, UsageSheet};
-use plexus_protocol::CeilingOf;
+use plexus_protocol::CeilingKind;
 use plexus_protocol::api::pairing::PairingBegun;
 use plexus_protocol::api::usage::CeilingsView;
 
@@ -120,10 +120,10 @@ impl App {
         }
     }
 
-    fn ask_ceiling(&mut self, ceiling: CeilingOf, known: CeilingsView, text: &str) {
+    fn ask_ceiling(&mut self, ceiling: CeilingKind, known: CeilingsView, text: &str) {
         let label = match ceiling {
-            CeilingOf::Day => "a day: 5 USD, 2M tokens · none · configured",
-            CeilingOf::Session => "each session: 5 USD, 2M tokens · none · configured",
+            CeilingKind::Day => "a day: 5 USD, 2M tokens · none · configured",
+            CeilingKind::Session => "each session: 5 USD, 2M tokens · none · configured",
         };
         let then = Box::new(AfterConfirm::Ceiling(ceiling, Box::new(known)));
         self.shared.overlay = Some(Overlay::Input { label, area: input::area(text), then });
@@ -132,7 +132,7 @@ impl App {
     /// Sets a ceiling to the typed amount, or shows the prompt again if it is invalid.
     pub(super) fn set_ceiling(
         &mut self,
-        ceiling: CeilingOf,
+        ceiling: CeilingKind,
         known: CeilingsView,
         text: &str,
         effects: &mut Vec<Effect>,

@@ -42,7 +42,7 @@ impl CardChoice {
         let label = sanitize::cut(&action.label, most);
         Some(Self {
             key: action.key?.to_string(),
-            verb: if rule.lasting { format!("{}…", rule.verb) } else { rule.verb.to_owned() },
+            verb: if rule.persistent { format!("{}…", rule.verb) } else { rule.verb.to_owned() },
             label: if label.is_empty() { label } else { format!("“{label}” ") },
             allows: rule.sense == Sense::Allow,
             available: action.unavailable.is_none(),

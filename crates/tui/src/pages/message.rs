@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crossterm::event::{KeyEvent, MouseEvent};
 use plexus_client::ClientEvent;
 use plexus_client::calls::{ApiCall, ApiRequest};
-use plexus_protocol::{CeilingOf, DeviceId, SessionId};
+use plexus_protocol::{CeilingKind, DeviceId, SessionId};
 
 use super::TuiPage;
 use crate::attachments::Attachment;
@@ -138,7 +138,7 @@ pub(crate) enum AfterConfirm {
     /// Renames this device to the typed name.
     RenameDevice(DeviceId),
     /// Sets a ceiling to the typed amount; these are the current ceilings.
-    Ceiling(CeilingOf, Box<CeilingsView>),
+    Ceiling(CeilingKind, Box<CeilingsView>),
     /// Attaches the image at the typed path to the prompt of this session, or to that of the form (empty).
     Image(String),
     /// Asks whether to deny the selected requests, for the typed reason.

@@ -62,7 +62,7 @@ impl Tokens {
     fn spending(&self) -> Spending {
         let cached = [self.cached_input_tokens, self.cache_write_input_tokens];
         let counts = [self.input_tokens, self.output_tokens, cached[0], cached[1], self.reasoning_output_tokens];
-        Spending::of(counts, Vec::new())
+        Spending::new(counts, Vec::new())
     }
 }
 

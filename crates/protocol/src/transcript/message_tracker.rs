@@ -31,7 +31,7 @@ impl<'a> MessageKey<'a> {
     }
 
     /// Returns whether a chunk continues the message `before`, whose last chunk is right before it.
-    pub fn goes_on_with(&self, before: &MessageKey<'_>) -> bool {
+    pub fn continues(&self, before: &MessageKey<'_>) -> bool {
         self.role == before.role
             && self.run_id == before.run_id
             && self.parent == before.parent
@@ -40,7 +40,7 @@ impl<'a> MessageKey<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Placement {
+struct TrackedMessage {
     role: Role,
     run_id: String,
     id: Option<String>,
@@ -48,7 +48,7 @@ struct Placement {
     first: Position,
 }
 
-impl Placement {
+impl TrackedMessage {
     fn key(&self) -> MessageKey<'_> {
         let (id, parent) = (self.id.as_deref(), self.parent.as_deref());
         MessageKey { role: self.role, run_id: &self.run_id, id, parent }
@@ -57,7 +57,7 @@ impl Placement {
 
 /// The message that a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum ChunkTarget {
     /// The chunk begins a message.
     New,
     /// The chunk continues the message of the chunk before it.
@@ -66,7 +66,7 @@ pub enum Placed {
     Earlier(Position),
 }
 
-impl Placed {
+impl ChunkTarget {
     /// Returns the beginning of the chunk's message; the chunk itself is at `at`.
     pub const fn first(self, at: Position) -> Position {
         match self {
@@ -82,17 +82,17 @@ impl Placed {
 /// call, a run's first plan, and a run's beginning and end interrupt: text after them is another message, unless the agent's identifier
 /// names an earlier one.
 #[derive(Clone, Debug, Default)]
-pub struct MessagePlacer {
-    current: Option<Placement>,
-    named: VecDeque<Placement>,
+pub struct MessageTracker {
+    current: Option<TrackedMessage>,
+    named: VecDeque<TrackedMessage>,
     /// Runs that have a plan.
     planned: VecDeque<String>,
     nesting: Nesting,
 }
 
-impl MessagePlacer {
+impl MessageTracker {
     /// Applies an entry of the run: places a chunk of a message, and interrupts the message for other entries that do so.
-    pub fn entry(&mut self, body: &EntryBody, run_id: &str, at: Position) -> Placed {
+    pub fn entry(&mut self, body: &EntryBody, run_id: &str, at: Position) -> ChunkTarget {
         match body {
             EntryBody::Message { role, id, parent, .. } => {
                 return self.chunk(&MessageKey::new(*role, run_id, id.as_deref(), parent.as_deref()), at);
@@ -111,14 +111,14 @@ impl MessagePlacer {
             | EntryBody::Surface { .. }
             | EntryBody::Note(..) => {}
         }
-        Placed::New
+        ChunkTarget::New
     }
 
     /// Returns the parent of an entry that was applied.
     pub fn parent(&self, body: &EntryBody) -> Option<ParentCall<'_>> {
         match body {
-            EntryBody::Message { parent, .. } => self.nesting.named(parent.as_deref()?),
-            EntryBody::Tool { id, .. } => self.nesting.of_tool(id),
+            EntryBody::Message { parent, .. } => self.nesting.parent_call(parent.as_deref()?),
+            EntryBody::Tool { id, .. } => self.nesting.tool_parent(id),
             EntryBody::Plan(_)
             | EntryBody::Latest(..)
             | EntryBody::RunStarted(_)
@@ -133,11 +133,11 @@ impl MessagePlacer {
     }
 
     /// Places the chunk at `at`.
-    pub fn chunk(&mut self, key: &MessageKey<'_>, at: Position) -> Placed {
+    pub fn chunk(&mut self, key: &MessageKey<'_>, at: Position) -> ChunkTarget {
         if let Some(current) = &self.current
-            && key.goes_on_with(&current.key())
+            && key.continues(&current.key())
         {
-            return Placed::Current(current.first);
+            return ChunkTarget::Current(current.first);
         }
         let MessageKey { role, run_id, id, parent } = *key;
         if id.is_some()
@@ -149,10 +149,10 @@ impl MessagePlacer {
         {
             let first = known.first;
             self.current = Some(known.clone());
-            return Placed::Earlier(first);
+            return ChunkTarget::Earlier(first);
         }
         let (id, parent) = (id.map(str::to_owned), parent.map(str::to_owned));
-        let new = Placement { role, run_id: run_id.to_owned(), id, parent, first: at };
+        let new = TrackedMessage { role, run_id: run_id.to_owned(), id, parent, first: at };
         if new.id.is_some() {
             if self.named.len() >= NAMED_MAX {
                 self.named.pop_front();
@@ -160,7 +160,7 @@ impl MessagePlacer {
             self.named.push_back(new.clone());
         }
         self.current = Some(new);
-        Placed::New
+        ChunkTarget::New
     }
 
     /// Interrupts the current message, because another entry follows it.
