@@ -156,7 +156,7 @@ impl SessionError {
     /// Converts an error of the store to the error that callers get.
     pub(super) fn of_store(error: &StoreError) -> Self {
         match error {
-            StoreError::Gone(session) => Self::NoSession(session.clone()),
+            StoreError::NoSession(session) => Self::NoSession(session.clone()),
             error => Self::Storage(error.to_string()),
         }
     }

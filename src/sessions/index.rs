@@ -29,7 +29,7 @@ pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Pos
     match IndexWriter::new(log, origin, run_id.clone()).all(after).await {
         Ok(()) => {}
         // The session was deleted meanwhile.
-        Err(error) if matches!(*error, StoreError::Gone(_)) => {}
+        Err(error) if matches!(*error, StoreError::NoSession(_)) => {}
         Err(error) => tracing::warn!(%error, "a run was not indexed"),
     }
 }

@@ -128,7 +128,7 @@ impl Log {
     ///
     /// # Errors
     /// [`StoreError`]: nothing of the entry was stored; callers that must not lose it hold a copy.
-    /// [`StoreError::Gone`] if its session was deleted: then it will never be stored.
+    /// [`StoreError::NoSession`] if its session was deleted: then it will never be stored.
     pub async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
         self.queue.commit(entry).await
     }

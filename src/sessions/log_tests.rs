@@ -299,7 +299,7 @@ async fn log_late_entry_for_deleted_session_fails_alone() {
             let (late, outcome) = done.unwrap();
             match outcome {
                 Ok(_) => assert!(!late),
-                Err(error) => assert!(late && matches!(*error, plexus_store::StoreError::Gone(_)), "{error}"),
+                Err(error) => assert!(late && matches!(*error, plexus_store::StoreError::NoSession(_)), "{error}"),
             }
         }
         let events = self::all(&log, &Filter::all(), Position::START).await;

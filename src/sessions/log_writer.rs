@@ -247,7 +247,7 @@ impl LogWriter {
             let first = head.next();
             let rows = entry.rows.map(|rows| rows(first)).unwrap_or_default();
             if let Some(session) = self.missing(&entry.origin, !entry.events.is_empty(), &rows, &new) {
-                let _ = done.send(Err(Arc::new(StoreError::Gone(session))));
+                let _ = done.send(Err(Arc::new(StoreError::NoSession(session))));
                 continue;
             }
             new.extend(rows.sessions.iter().map(|row| row.session_id.clone()));

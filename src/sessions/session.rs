@@ -308,7 +308,7 @@ impl Task {
             if let Some(answer) = answer.take() {
                 answer.refuse(SessionError::of_store(&error));
             }
-            if matches!(*error, StoreError::Gone(_)) {
+            if matches!(*error, StoreError::NoSession(_)) {
                 // The session was deleted: it needs no further work.
                 return;
             }

@@ -11,7 +11,7 @@ mod spending;
 
 use super::*;
 use plexus_protocol::{Event, Kind, Origin, RunId};
-use spending::{store_adds_up_what_is_spent, store_sums_of_spending_are_bounded};
+use spending::{store_sums_of_spending_are_bounded, store_sums_spending};
 
 /// A limit that allows everything.
 pub(super) const ALL: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
@@ -32,19 +32,19 @@ macro_rules! contract {
                 devices_come_and_go;
                 store_keeps_push_targets_and_cursor;
                 store_keeps_marks_with_their_events;
-                any_search_is_words;
+                search_accepts_any_text;
                 store_searches_words_phrases_and_prefixes;
                 store_retention_removes_whole_blocks_and_spares_some;
                 store_prunes_closed_requests_by_age_and_number;
                 store_reads_many_sessions_in_log_order;
-                store_hides_deleted_sessions_before_their_bytes_are_gone;
+                store_hides_deleted_sessions_before_it_removes_their_data;
                 store_keeps_prompts_until_they_are_reported;
                 store_keeps_surfaces_as_a_whole_and_changes;
                 store_forget_leaves_only_the_head;
-                store_adds_up_what_is_spent;
+                store_sums_spending;
                 store_sums_of_spending_are_bounded;
                 large_batches_make_several_blocks;
-                reads_run_beside_commits;
+                reads_are_concurrent_with_commits;
             );
 
             proptest! {
@@ -154,8 +154,8 @@ fn store_returns_events_unchanged(store: &dyn Store) {
         }
     }
     for after in 0..25 {
-        let wanted: Vec<u64> = [1, 2, 5, 6, 9, 11, 12, 15, 16, 19].into_iter().filter(|&p| p > after).collect();
-        assert_eq!(positions(store, 1, after), wanted, "after {after}");
+        let expected: Vec<u64> = [1, 2, 5, 6, 9, 11, 12, 15, 16, 19].into_iter().filter(|&p| p > after).collect();
+        assert_eq!(positions(store, 1, after), expected, "after {after}");
     }
     assert_eq!(positions(store, 1, u64::MAX - 1), [0; 0]);
     assert_eq!(positions(store, 1, u64::MAX), [0; 0]);
@@ -216,8 +216,8 @@ fn sessions_do_not_mix(store: &dyn Store) {
         commit(store, (1..=9).map(|k| event((chunk + k) % 5, chunk * 10 + k)).collect());
     }
     for n in 0..5 {
-        let wanted = (0..20).flat_map(|c| (1..=9).filter(move |k| (c + k) % 5 == n).map(move |k| c * 10 + k));
-        assert_eq!(positions(store, n, 0), wanted.collect::<Vec<_>>());
+        let expected = (0..20).flat_map(|c| (1..=9).filter(move |k| (c + k) % 5 == n).map(move |k| c * 10 + k));
+        assert_eq!(positions(store, n, 0), expected.collect::<Vec<_>>());
         for event in store.read(&session(n), Position::START, ALL).unwrap() {
             assert_eq!(event.origin.session_id, session(n));
             assert!(event.body.starts_with(format!(r#"{{"session":{n},"#).as_bytes()));
@@ -231,7 +231,7 @@ fn store_refuses_a_whole_batch_that_does_not_follow(store: &dyn Store) {
     let refused = |events: Vec<Arc<Event>>| {
         let device = DeviceChange::Put { device_id: "d".into(), body: b"d".to_vec() };
         let batch = Batch { events, devices: vec![device], sessions: vec![row(50)], ..Batch::default() };
-        assert!(matches!(store.commit(&batch), Err(StoreError::Io(_) | StoreError::Gone(_))));
+        assert!(matches!(store.commit(&batch), Err(StoreError::Io(_) | StoreError::NoSession(_))));
         assert_eq!((store.head(), store.devices().unwrap().len()), (Position(5), 0));
         assert!(store.sessions().unwrap().iter().all(|entry| entry.row.session_id != session(50)));
     };
@@ -358,23 +358,23 @@ fn store_prunes_closed_requests_by_age_and_number(store: &dyn Store) {
     retire(Some(1000), 600);
     assert_eq!(numbers().len(), 600, "nothing is too old, nothing too much");
     retire(Some(1350), 600);
-    let kept = |from: u64| (0..600).filter(|n| *n >= from || n.is_multiple_of(100)).collect::<Vec<_>>();
-    assert_eq!(numbers(), kept(350), "what is open stays");
+    let retained = |from: u64| (0..600).filter(|n| *n >= from || n.is_multiple_of(100)).collect::<Vec<_>>();
+    assert_eq!(numbers(), retained(350), "what is open stays");
     retire(None, 50);
-    assert_eq!(numbers(), kept(550));
+    assert_eq!(numbers(), retained(550));
 }
 
 fn store_reads_many_sessions_in_log_order(store: &dyn Store) {
     // Sessions alternate within a commit, and some commits have one session.
     let mut at = 0;
     for round in 0..40u64 {
-        let of = |k: u64| if round.is_multiple_of(3) { round % 10 } else { (round + k) % 10 };
-        let events = (1..=17).map(|k| event(of(k), at + k)).collect();
+        let number = |k: u64| if round.is_multiple_of(3) { round % 10 } else { (round + k) % 10 };
+        let events = (1..=17).map(|k| event(number(k), at + k)).collect();
         commit(store, events);
         at += 17;
     }
-    let all = |wanted: &dyn Fn(u64) -> bool, mut after: u64, limit: ReadLimit| {
-        let sees = |origin: &Origin| wanted(origin.session_id.as_str()[2..].parse().unwrap());
+    let all = |matches: &dyn Fn(u64) -> bool, mut after: u64, limit: ReadLimit| {
+        let sees = |origin: &Origin| matches(origin.session_id.as_str()[2..].parse().unwrap());
         let mut positions = Vec::new();
         loop {
             let across = store.read_across(&sees, Position(after), limit).unwrap();
@@ -405,7 +405,7 @@ fn store_reads_many_sessions_in_log_order(store: &dyn Store) {
     assert_eq!(all(&|_| true, 0, small(9)), left);
 }
 
-fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
+fn store_hides_deleted_sessions_before_it_removes_their_data(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let batch = Batch {
         texts: vec![text(0, 1, "user", "zebra")],
@@ -428,10 +428,10 @@ fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
     // Late events, rows and texts of a deleted session are refused until its bytes are removed.
     if store.is_being_deleted(&session(0)) {
         let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
-        assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
+        assert!(matches!(store.commit(&late), Err(StoreError::NoSession(id)) if id == session(0)));
     }
     let late = Batch { texts: vec![text(0, 1, "user", "late")], ..Batch::default() };
-    assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
+    assert!(matches!(store.commit(&late), Err(StoreError::NoSession(id)) if id == session(0)));
     assert!(!store.mark_for_deletion(&session(0)).unwrap());
     sweep(store);
     assert!(!store.is_being_deleted(&session(0)));
@@ -448,11 +448,11 @@ fn store_keeps_prompts_until_they_are_reported(store: &dyn Store) {
     let put = |prompts| store.commit(&Batch { prompts, ..Batch::default() });
     put(vec![prompt(1, "r_1", Some("one")), prompt(1, "r_2", Some("two")), prompt(2, "r_1", Some("other"))]).unwrap();
     put(vec![prompt(1, "r_1", None), prompt(1, "r_none", None), prompt(1, "r_2", Some("more"))]).unwrap();
-    let of = |n| store.prompts(&session(n)).unwrap();
-    assert_eq!(of(1), [(RunId::trusted("r_2"), b"more".to_vec())]);
-    assert_eq!(of(2), [(RunId::trusted("r_1"), b"other".to_vec())]);
-    assert_eq!(of(3), []);
-    assert!(matches!(put(vec![prompt(99, "r_1", Some("x"))]), Err(StoreError::Gone(_))));
+    let stored = |n| store.prompts(&session(n)).unwrap();
+    assert_eq!(stored(1), [(RunId::trusted("r_2"), b"more".to_vec())]);
+    assert_eq!(stored(2), [(RunId::trusted("r_1"), b"other".to_vec())]);
+    assert_eq!(stored(3), []);
+    assert!(matches!(put(vec![prompt(99, "r_1", Some("x"))]), Err(StoreError::NoSession(_))));
 }
 
 fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
@@ -466,7 +466,7 @@ fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
     let whole = |body: &str| SurfaceWrite::Whole(body.into());
     let part = |body: &str| SurfaceWrite::Change(body.into());
     let put = |surfaces| store.commit(&Batch { surfaces, ..Batch::default() });
-    let of = |n| {
+    let body_texts = |n| {
         store
             .surfaces(&session(n))
             .unwrap()
@@ -477,12 +477,15 @@ fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
     put(vec![change(1, "b", 1, whole("b1")), change(1, "a", 1, whole("a1")), change(2, "a", 7, whole("other"))])
         .unwrap();
     put((2..=11).map(|rev| change(1, "b", rev, part(&format!("b{rev}")))).collect()).unwrap();
-    assert_eq!(of(1), ["a1", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10", "b11"]);
+    assert_eq!(body_texts(1), ["a1", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10", "b11"]);
     put(vec![change(1, "b", 12, whole("b12")), change(1, "b", 13, part("b13"))]).unwrap();
-    assert_eq!(of(1), ["a1", "b12", "b13"]);
+    assert_eq!(body_texts(1), ["a1", "b12", "b13"]);
     put(vec![change(1, "a", 2, SurfaceWrite::Closed), change(1, "none", 1, SurfaceWrite::Closed)]).unwrap();
-    assert_eq!((of(1), of(2), of(3)), (vec!["b12".into(), "b13".into()], vec!["other".into()], vec![]));
-    assert!(matches!(put(vec![change(99, "a", 1, whole("x"))]), Err(StoreError::Gone(_))));
+    assert_eq!(
+        (body_texts(1), body_texts(2), body_texts(3)),
+        (vec!["b12".into(), "b13".into()], vec!["other".into()], vec![])
+    );
+    assert!(matches!(put(vec![change(99, "a", 1, whole("x"))]), Err(StoreError::NoSession(_))));
     let with_surfaces = || {
         let mut sessions = store.sessions_with_surfaces().unwrap();
         sessions.sort();
@@ -490,7 +493,7 @@ fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
     };
     assert_eq!(with_surfaces(), [session(1), session(2)]);
     assert!(store.mark_for_deletion(&session(1)).unwrap());
-    assert_eq!(of(1), Vec::<String>::new());
+    assert_eq!(body_texts(1), Vec::<String>::new());
     assert_eq!(with_surfaces(), [session(2)]);
     put(vec![change(2, "a", 8, SurfaceWrite::Closed)]).unwrap();
     assert_eq!(with_surfaces(), []);
@@ -502,8 +505,8 @@ fn devices_come_and_go(store: &dyn Store) {
     let devices = vec![put("a", "1"), put("b", "2"), put("a", "3")];
     store.commit(&Batch { devices, ..Batch::default() }).unwrap();
     assert_eq!(store.devices().unwrap(), [b"3".to_vec(), b"2".to_vec()]);
-    let gone = ["a", "none"].map(|id| DeviceChange::Delete { device_id: id.into() });
-    store.commit(&Batch { devices: gone.into(), ..Batch::default() }).unwrap();
+    let deleted = ["a", "none"].map(|id| DeviceChange::Delete { device_id: id.into() });
+    store.commit(&Batch { devices: deleted.into(), ..Batch::default() }).unwrap();
     assert_eq!(store.devices().unwrap(), [b"2".to_vec()]);
 }
 
@@ -539,7 +542,7 @@ fn text(n: u64, position: u64, role: &'static str, text: &str) -> TextRow {
     TextRow { session_id: session(n), position: Position(position), role, text: text.into() }
 }
 
-fn any_search_is_words(store: &dyn Store) {
+fn search_accepts_any_text(store: &dyn Store) {
     commit(store, vec![event(0, 1)]);
     let texts = vec![text(0, 1, "user", "plain words AND \"quotes\" (x*) text:col -minus NEAR 100% c++")];
     store.commit(&Batch { texts, ..Batch::default() }).unwrap();
@@ -591,7 +594,7 @@ fn store_searches_words_phrases_and_prefixes(store: &dyn Store) {
     assert_eq!(store.search("brown-fox", 9).unwrap().len(), 1);
     assert_eq!(store.search("fox-brown", 9).unwrap().len(), 0);
     let unknown = Batch { texts: vec![text(99, 3, "user", "x")], ..Batch::default() };
-    assert!(matches!(store.commit(&unknown), Err(StoreError::Gone(id)) if id == session(99)));
+    assert!(matches!(store.commit(&unknown), Err(StoreError::NoSession(id)) if id == session(99)));
 }
 
 fn store_retention_removes_whole_blocks_and_spares_some(store: &dyn Store) {
@@ -604,9 +607,9 @@ fn store_retention_removes_whole_blocks_and_spares_some(store: &dyn Store) {
     let oldest = store.oldest(Position::START, 99).unwrap();
     assert!(oldest.iter().map(|block| block.first.0).eq([1, 11, 21, 31, 41]), "in the order of the log");
     assert_eq!(store.oldest(Position(11), 2).unwrap(), oldest[2..4]);
-    let of_one = blocks(store, 0, 2);
-    assert_eq!(of_one.iter().map(|block| block.last.0).collect::<Vec<_>>(), [4, 24]);
-    assert_eq!(of_one[0].at, event(0, 4).at);
+    let single = blocks(store, 0, 2);
+    assert_eq!(single.iter().map(|block| block.last.0).collect::<Vec<_>>(), [4, 24]);
+    assert_eq!(single[0].at, event(0, 4).at);
     let bytes: usize = oldest.iter().map(|block| block.bytes).sum();
     assert_eq!(bytes as u64, before);
 
@@ -684,7 +687,7 @@ fn large_batches_make_several_blocks(store: &dyn Store) {
     assert_eq!(positions(store, 0, 99), [100, 101, 102]);
 }
 
-fn reads_run_beside_commits(store: &dyn Store) {
+fn reads_are_concurrent_with_commits(store: &dyn Store) {
     commit(store, vec![]);
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -692,14 +695,14 @@ fn reads_run_beside_commits(store: &dyn Store) {
             scope.spawn(|| {
                 let mut seen = 0;
                 loop {
-                    let over = done.load(std::sync::atomic::Ordering::Acquire);
+                    let ended = done.load(std::sync::atomic::Ordering::Acquire);
                     let head = store.head().0;
                     let new = positions(store, 0, seen);
                     assert!(new.iter().copied().eq(seen + 1..=seen + new.len() as u64), "a hole after {seen}: {new:?}");
                     seen = new.last().copied().unwrap_or(seen);
                     assert!(seen >= head, "{seen} < {head}: committed and not to be seen");
                     assert!(seen <= store.head().0, "{seen} is seen before it is committed");
-                    if over {
+                    if ended {
                         return assert_eq!(seen, 600);
                     }
                 }
@@ -766,9 +769,9 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
                 assert!(back.len() <= limit.events);
                 assert_eq!(back.is_empty(), all.clone().next().is_none());
                 assert!(back.iter().eq(all.take(back.len()).map(|event| &**event)));
-                let (before, kept) = (after + 1, model.get(n));
+                let (before, retained) = (after + 1, model.get(n));
                 let back = store.read_before(&session(*n), Position(before), limit).unwrap();
-                let all = kept.into_iter().flat_map(|events| events.range(..before).rev()).map(|(_, event)| event);
+                let all = retained.into_iter().flat_map(|events| events.range(..before).rev()).map(|(_, event)| event);
                 assert!(back.len() <= limit.events);
                 assert_eq!(back.is_empty(), all.clone().next().is_none());
                 assert!(back.iter().rev().eq(all.take(back.len()).map(|event| &**event)));
@@ -791,11 +794,11 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
         assert_eq!(store.head(), Position(head));
     }
     for n in 0..4 {
-        let wanted: Vec<u64> = model.get(&n).into_iter().flat_map(|events| events.keys().copied()).collect();
-        assert_eq!(positions(store, n, 0), wanted);
+        let expected: Vec<u64> = model.get(&n).into_iter().flat_map(|events| events.keys().copied()).collect();
+        assert_eq!(positions(store, n, 0), expected);
     }
-    let mut wanted: Vec<u64> = model.values().flat_map(|events| events.keys().copied()).collect();
-    wanted.sort_unstable();
+    let mut expected: Vec<u64> = model.values().flat_map(|events| events.keys().copied()).collect();
+    expected.sort_unstable();
     let (mut after, mut all) = (Position::START, Vec::new());
     while after.0 < head {
         let across = store.read_across(&|_| true, after, ReadLimit { events: 5, bytes: 4000 }).unwrap();
@@ -803,5 +806,5 @@ pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
         all.extend(across.events.iter().map(|event| event.position.0));
         after = across.next;
     }
-    assert_eq!(all, wanted);
+    assert_eq!(all, expected);
 }

@@ -446,7 +446,7 @@ pub enum StoreError {
     Locked,
     /// The session has no row, or is being deleted. None of its data is stored.
     #[error("the session {0} does not exist, or was deleted")]
-    Gone(SessionId),
+    NoSession(SessionId),
     /// A block is damaged. The others can still be read.
     #[error("the record at {position} of {session_id} is damaged; other records are not affected")]
     Damaged {
@@ -494,14 +494,14 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Damaged`] if the newest block to read fails its checksum; continue before its `position`.
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
-    /// Returns events after `after` of every session whose origin is `wanted`, in order. Reads each block of a wanted session, and one
+    /// Returns events after `after` of every session whose origin `matches`, in order. Reads each block of a wanted session, and one
     /// index entry for each other block; after many of the latter the page ends without events.
     ///
     /// # Errors
     /// [`StoreError::Io`]. Damage is not an error: see [`EventsAcross::damaged`].
     fn read_across(
         &self,
-        wanted: &dyn Fn(&Origin) -> bool,
+        matches: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError>;

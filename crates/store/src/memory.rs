@@ -127,7 +127,7 @@ impl Store for MemoryStore {
         let named = named.chain(batch.surfaces.iter().map(|change| &change.session_id));
         let named = named.chain(batch.spent.iter().map(|change| &change.session_id));
         if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
-            return Err(StoreError::Gone(id.clone()));
+            return Err(StoreError::NoSession(id.clone()));
         }
         for row in &batch.sessions {
             if let Some(session) = contents.session_mut(&row.session_id) {
@@ -219,8 +219,8 @@ impl Store for MemoryStore {
         let start = session.blocks.range(..=after).next_back().map_or(Position::START, |(&first, _)| first);
         let mut budget = Budget::new(limit);
         let events = session.blocks.range(start..).flat_map(|(_, block)| &block.events);
-        let wanted = events.filter(|event| event.position > after);
-        Ok(wanted.take_while(|event| budget.take(event)).map(|event| Event::clone(event)).collect())
+        let later = events.filter(|event| event.position > after);
+        Ok(later.take_while(|event| budget.take(event)).map(|event| Event::clone(event)).collect())
     }
 
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
@@ -237,7 +237,7 @@ impl Store for MemoryStore {
 
     fn read_across(
         &self,
-        wanted: &dyn Fn(&Origin) -> bool,
+        matches: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError> {
@@ -245,7 +245,7 @@ impl Store for MemoryStore {
         let mut across = EventsAcross { next: contents.head.max(after), ..EventsAcross::default() };
         let mut budget = Budget::new(limit);
         let later = contents.events.range(after.next()..).map(|(_, event)| event);
-        for event in later.filter(|event| wanted(&event.origin)) {
+        for event in later.filter(|event| matches(&event.origin)) {
             if !budget.take(event) {
                 across.next = across.events.last().map_or(after, |event: &Event| event.position);
                 break;
@@ -386,7 +386,7 @@ impl Store for MemoryStore {
         let (from, to) = (query.from.as_millis().div_euclid(SPAN_MILLIS), query.to.as_millis().div_euclid(SPAN_MILLIS));
         let mut rows: Vec<SpendRow> = Vec::new();
         for ((span, session, run), spending) in &contents.spending {
-            if !(from..to).contains(span) || query.session.is_some_and(|wanted| wanted != session) {
+            if !(from..to).contains(span) || query.session.is_some_and(|requested| requested != session) {
                 continue;
             }
             let Some(row) = contents.session(session).map(|session| &session.row) else { continue };
@@ -486,10 +486,10 @@ fn find(text: &str, phrases: &[Vec<String>]) -> Option<Vec<(usize, usize)>> {
         let prefix = nth + 1 == phrases.len();
         let mut found = false;
         for (at, window) in folded.windows(phrase.len()).enumerate() {
-            let fits = window.iter().zip(phrase).enumerate().all(|(k, (word, wanted))| {
-                word == wanted || (prefix && k + 1 == phrase.len() && word.starts_with(wanted.as_str()))
+            let matches = window.iter().zip(phrase).enumerate().all(|(k, (word, expected))| {
+                word == expected || (prefix && k + 1 == phrase.len() && word.starts_with(expected.as_str()))
             });
-            if fits {
+            if matches {
                 found = true;
                 marked[at..at + phrase.len()].fill(true);
             }

@@ -120,7 +120,7 @@ impl Index {
         self.by_id.insert(known.origin.session_id.clone(), known);
     }
 
-    fn of(&self, no: i64) -> Option<&KnownSession> {
+    fn session(&self, no: i64) -> Option<&KnownSession> {
         self.by_id.get(self.by_no.get(&no)?)
     }
 }
@@ -175,12 +175,12 @@ impl SqliteStore {
         let fail = |e: rusqlite::Error| open::translate(dir, &e);
         let begin = || {
             let connection = open::open_writer(dir, &fresh)?;
-            let begun = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
-            Ok((connection, begun))
+            let meta = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
+            Ok((connection, meta))
         };
         let (connection, (mut epoch, mut head, mut event_bytes)) = match begin() {
             Err(StoreError::Full) if Reserve::release(dir).is_ok() => begin()?,
-            begun => begun?,
+            result => result?,
         };
         let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
         let witness = HeadWitness::begin(dir, &connection, head, (&mut epoch, &fresh)).map_err(fail)?;
@@ -289,7 +289,7 @@ impl SqliteStore {
         }
         let mut bytes = 0;
         for group in groups {
-            let known = self.find(group.session_id, &new_sessions).ok_or_else(|| session_gone(group.session_id))?;
+            let known = self.find(group.session_id, &new_sessions).ok_or_else(|| no_session(group.session_id))?;
             block::encode(&group.events, scratch);
             let (key, last) = (key(known.no, group.first())?, number(group.last())?);
             bytes += scratch.len() as u64;
@@ -313,11 +313,11 @@ impl SqliteStore {
                 ])?;
         }
         for row in &batch.texts {
-            let known = self.find(&row.session_id, &new_sessions).ok_or_else(|| session_gone(&row.session_id))?;
+            let known = self.find(&row.session_id, &new_sessions).ok_or_else(|| no_session(&row.session_id))?;
             put_text(connection, known.no, row)?;
         }
         for change in &batch.prompts {
-            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| no_session(&change.session_id))?;
             let run_id = change.run_id.as_str();
             match &change.content {
                 Some(content) => connection
@@ -329,15 +329,15 @@ impl SqliteStore {
             };
         }
         for change in &batch.surfaces {
-            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| no_session(&change.session_id))?;
             surfaces::put(connection, known.no, change)?;
         }
         for change in &batch.spent {
-            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| no_session(&change.session_id))?;
             spending::add(connection, known.no, change)?;
         }
         for (session, mark) in &batch.marks {
-            let known = self.find(session, &new_sessions).ok_or_else(|| session_gone(session))?;
+            let known = self.find(session, &new_sessions).ok_or_else(|| no_session(session))?;
             connection
                 .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
                 .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
@@ -369,7 +369,7 @@ impl SqliteStore {
             })
         };
         if self.is_being_deleted(&row.session_id) {
-            return Err(session_gone(&row.session_id));
+            return Err(no_session(&row.session_id));
         }
         if let Some(KnownSession { no, origin: old, trimmed }) = self.find(&row.session_id, new_sessions) {
             connection
@@ -442,8 +442,8 @@ impl Store for SqliteStore {
         // The setting belongs to the connection and cannot change within a transaction.
         let raise = batch.sync && self.durability == Durability::Process;
         if raise {
-            let raised = writer.connection.execute_batch("PRAGMA synchronous = FULL");
-            raised.map_err(|e| open::translate(&self.dir, &e))?;
+            let result = writer.connection.execute_batch("PRAGMA synchronous = FULL");
+            result.map_err(|e| open::translate(&self.dir, &e))?;
         }
         let mut write = || {
             self.writing(&mut writer, |connection, scratch| {
@@ -498,15 +498,15 @@ impl Store for SqliteStore {
                  WHERE key >= ifnull((SELECT max(key) FROM events WHERE key BETWEEN ?1 AND ?2), ?1) AND key <= ?3
                  ORDER BY key",
             )?;
-            let low = no << POSITION_BITS;
-            let through = low | as_sql(Position(POSITION_MAX));
-            let mut rows = statement.query(params![low, low | as_sql(after.next()), through, SHORT_BLOCK])?;
+            let start = no << POSITION_BITS;
+            let through = start | as_sql(Position(POSITION_MAX));
+            let mut rows = statement.query(params![start, start | as_sql(after.next()), through, SHORT_BLOCK])?;
             let mut budget = Budget::new(limit);
             while !budget.spent()
                 && let Some(row) = rows.next()?
             {
                 let (key, last) = (row.get::<_, i64>(0)?, position(row.get(1)?));
-                let first = position(key - low);
+                let first = position(key - start);
                 if first > head {
                     break;
                 }
@@ -521,7 +521,7 @@ impl Store for SqliteStore {
                         break;
                     }
                     let next = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
-                    let resume_at = next.map_or(head, |key| Position(position(key - low).0.saturating_sub(1)));
+                    let resume_at = next.map_or(head, |key| Position(position(key - start).0.saturating_sub(1)));
                     return Ok(Some((first, resume_at)));
                 }
             }
@@ -544,15 +544,15 @@ impl Store for SqliteStore {
                 "SELECT key, CASE WHEN length(block) <= ?3 THEN block END FROM events WHERE key BETWEEN ?1 AND ?2
                  ORDER BY key DESC",
             )?;
-            let low = no << POSITION_BITS;
+            let start = no << POSITION_BITS;
             let mut rows =
-                statement.query(params![low | as_sql(trimmed.next()), low | as_sql(through), SHORT_BLOCK])?;
+                statement.query(params![start | as_sql(trimmed.next()), start | as_sql(through), SHORT_BLOCK])?;
             let mut budget = Budget::new(limit);
             while !budget.spent()
                 && let Some(row) = rows.next()?
             {
                 let key: i64 = row.get(0)?;
-                let first = position(key - low);
+                let first = position(key - start);
                 let block = self.blocks.get(connection, key, row.get_ref(1)?)?;
                 let (mut unlimited, mut events) = (Budget::new(UNLIMITED), Vec::new());
                 let range = (trimmed, through);
@@ -575,11 +575,11 @@ impl Store for SqliteStore {
 
     fn read_across(
         &self,
-        wanted: &dyn Fn(&Origin) -> bool,
+        matches: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError> {
-        self.across(wanted, after, limit)
+        self.across(matches, after, limit)
     }
 
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
@@ -613,7 +613,7 @@ impl Store for SqliteStore {
 
     fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
         let Some(KnownSession { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
-        self.reading(|connection| surfaces::of_session(connection, no))
+        self.reading(|connection| surfaces::bodies(connection, no))
     }
 
     fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError> {
@@ -646,16 +646,16 @@ impl Store for SqliteStore {
 
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
         // The literal 1 is `Open`: SQLite uses a partial index only for a literal.
-        let of_state = match query.state {
+        let state_filter = match query.state {
             None => "?1 IS NULL",
             Some(RequestState::Open) => "?1 IS NOT NULL AND state = 1",
             Some(_) => "state = ?1",
         };
-        let of_session = if query.session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
+        let session_filter = if query.session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
         let before = query.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
         let mut rows: Vec<(u64, RequestRow)> = self.reading(|connection| {
             let mut statement = connection.prepare_cached(&format!(
-                "SELECT {REQUEST_COLUMNS} FROM requests WHERE {of_state} AND {of_session} AND no < ?3
+                "SELECT {REQUEST_COLUMNS} FROM requests WHERE {state_filter} AND {session_filter} AND no < ?3
                  ORDER BY no DESC LIMIT ?4"
             ))?;
             // One row more than requested shows whether there is a next page.
@@ -671,8 +671,8 @@ impl Store for SqliteStore {
         Ok(RequestPage { rows, next })
     }
 
-    fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
-        let Some(query) = search_words::match_expression(text_wanted) else { return Ok(Vec::new()) };
+    fn search(&self, search_text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
+        let Some(query) = search_words::match_expression(search_text) else { return Ok(Vec::new()) };
         self.reading(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT sessions.session_id, passages.position, passages.role, snippet(texts, 0, ?2, ?3, '…', ?4)
@@ -763,8 +763,8 @@ fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
     })
 }
 
-fn session_gone(session: &SessionId) -> Failure {
-    Failure::Refused(StoreError::Gone(session.clone()))
+fn no_session(session: &SessionId) -> Failure {
+    Failure::Refused(StoreError::NoSession(session.clone()))
 }
 
 /// The reason why a transaction was rolled back.

@@ -35,7 +35,7 @@ pub(crate) fn run() -> CommandResult {
     }
     out.push_str(&format!(
         "The damaged files are in {}. Start the gateway: clients read everything again.\n",
-        report.kept.display()
+        report.copies.display()
     ));
     print(&out)?;
     let lost = report.without_session > 0 || report.tables.iter().any(|table| table.damaged > 0);

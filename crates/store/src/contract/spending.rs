@@ -17,23 +17,29 @@ fn usd(amount: f64) -> Vec<Money> {
 }
 
 /// Returns the sums from one quarter of an hour up to another, each as text, sorted.
-fn sums(store: &dyn Store, by: SpendGroup, span: std::ops::Range<i64>, of: Option<u64>, ahead: i64) -> Vec<String> {
-    let of = of.map(session);
+fn sums(
+    store: &dyn Store,
+    by: SpendGroup,
+    span: std::ops::Range<i64>,
+    session_number: Option<u64>,
+    ahead: i64,
+) -> Vec<String> {
+    let session = session_number.map(session);
     let query = SpendQuery {
         from: quarter(span.start),
         to: quarter(span.end),
-        session: of.as_ref(),
+        session: session.as_ref(),
         by,
         offset_millis: ahead * SPAN_MILLIS,
     };
-    let told = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+    let format_count = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
     let row = |row: &SpendRow| {
         let run = row.run_id.as_ref().map_or("", RunId::as_str);
         let day = row.day.map_or(String::new(), |day| format!("day {}", day - 20_000));
         let at = (row.at.as_millis() - quarter(0).as_millis()) / SPAN_MILLIS;
         let costs: Vec<String> =
             row.spending.costs.iter().map(|cost| format!("{} {}", cost.amount, cost.currency)).collect();
-        let counts = row.spending.counts().map(told).join(" ");
+        let counts = row.spending.counts().map(format_count).join(" ");
         format!("{} {run}{day} @{at} {counts} {}", row.origin.session_id, costs.join(" ")).trim_end().to_owned()
     };
     let mut rows: Vec<String> = store.spending(query).unwrap().iter().map(row).collect();
@@ -41,7 +47,7 @@ fn sums(store: &dyn Store, by: SpendGroup, span: std::ops::Range<i64>, of: Optio
     rows
 }
 
-pub(super) fn store_adds_up_what_is_spent(store: &dyn Store) {
+pub(super) fn store_sums_spending(store: &dyn Store) {
     assert!(store.spending_since().as_millis() > 1_700_000_000_000);
     assert!(sums(store, SpendGroup::Session, -9..999, None, 0).is_empty());
     commit(store, vec![]);
@@ -84,7 +90,7 @@ pub(super) fn store_adds_up_what_is_spent(store: &dyn Store) {
     // A refused batch leaves the sums unchanged; trimmed events do, too.
     assert!(matches!(
         put(vec![spent(1, "r_1", quarter(3), tokens(1, 1)), spent(99, "r", quarter(3), tokens(1, 1))]),
-        Err(StoreError::Gone(_))
+        Err(StoreError::NoSession(_))
     ));
     commit(store, vec![event(1, 1), event(1, 2)]);
     store.trim(&[Trim { session_id: session(1), through: Position(2), base: None }]).unwrap();

@@ -20,7 +20,7 @@ const CHECKED_MAX: usize = 1 << 16;
 impl SqliteStore {
     pub(super) fn across(
         &self,
-        wanted: &dyn Fn(&Origin) -> bool,
+        matches: &dyn Fn(&Origin) -> bool,
         after: Position,
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError> {
@@ -32,10 +32,10 @@ impl SqliteStore {
         let lookback = self.lookback.load(Ordering::Acquire);
         // A skipped session costs one lookup in this map for each block.
         let mut origins: HashMap<i64, Option<(Arc<Origin>, Position)>> = HashMap::new();
-        let mut of = |no: i64| {
+        let mut origin_after = |no: i64| {
             let known = || {
                 let index = self.index();
-                let known = index.of(no).filter(|known| wanted(&known.origin));
+                let known = index.session(no).filter(|known| matches(&known.origin));
                 known.map(|KnownSession { origin, trimmed, .. }| (Arc::clone(origin), *trimmed))
             };
             origins.entry(no).or_insert_with(known).clone()
@@ -50,7 +50,7 @@ impl SqliteStore {
                       ORDER BY key & 1099511627775 DESC LIMIT 1), 0)
                  ORDER BY key & 1099511627775",
             )?;
-            let mut row_of = connection.prepare_cached(
+            let mut select_block = connection.prepare_cached(
                 "SELECT last, CASE WHEN length(block) <= ?2 AND last > ?3 THEN block END FROM events WHERE key = ?1",
             )?;
             let begin = Position((after.0 + 1).saturating_sub(lookback));
@@ -69,19 +69,19 @@ impl SqliteStore {
                     complete_to = before;
                     break;
                 }
-                let Some((origin, trimmed)) = of(key >> POSITION_BITS) else { continue };
-                let wanted = (after.max(trimmed), head);
-                let mut rows = row_of.query(params![key, SHORT_BLOCK, as_sql(wanted.0)])?;
+                let Some((origin, trimmed)) = origin_after(key >> POSITION_BITS) else { continue };
+                let range = (after.max(trimmed), head);
+                let mut rows = select_block.query(params![key, SHORT_BLOCK, as_sql(range.0)])?;
                 // Without a row, the block was removed meanwhile.
                 let Some(row) = rows.next()? else { continue };
                 let last = position(row.get(0)?);
-                if last <= wanted.0 {
+                if last <= range.0 {
                     continue;
                 }
                 let block = self.blocks.get(connection, key, row.get_ref(1)?)?;
                 self.blocks_read.fetch_add(1, Ordering::Relaxed);
                 let (read_before, mut budget) = (across.events.len(), Budget::new(limit));
-                if block::decode(&block, &origin, first, wanted, &mut budget, &mut across.events).is_err() {
+                if block::decode(&block, &origin, first, range, &mut budget, &mut across.events).is_err() {
                     let position = first.max(after.next());
                     across.damaged.push(DamagedBlock { origin, position, last: last.min(head) });
                     continue;
@@ -113,9 +113,9 @@ fn finish_page(across: &mut EventsAcross, complete_to: Position, after: Position
     across.events.sort_by_key(|event| event.position);
     across.next = complete_to;
     let mut budget = Budget::new(limit);
-    let fits = across.events.iter().take_while(|event| budget.take(event)).count();
-    if fits < across.events.len() {
-        across.events.truncate(fits);
+    let count = across.events.iter().take_while(|event| budget.take(event)).count();
+    if count < across.events.len() {
+        across.events.truncate(count);
         across.next = across.events.last().map_or(after, |event| event.position);
     }
     across.damaged.retain(|damaged| damaged.position <= across.next);

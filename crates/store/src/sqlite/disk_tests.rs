@@ -103,7 +103,7 @@ fn sqlite_damaged_page_is_repaired_around() {
         drop(file);
         let Some(report) = repair(copy.path()).unwrap() else { continue };
         repaired += 1;
-        assert!(report.kept.join("plexus.db").exists());
+        assert!(report.copies.join("plexus.db").exists());
         assert!(matches!(repair(copy.path()), Ok(None)), "page {damaged}: {report:?}");
         let store = open(copy.path());
         assert_ne!(store.epoch(), epoch);

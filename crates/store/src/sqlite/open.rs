@@ -236,7 +236,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags)?;
         connection.busy_timeout(CHECKPOINT_WAIT)?;
-        if version_of(&connection)? == 0 {
+        if schema_version(&connection)? == 0 {
             // Set before the file has content. Setting it later would write, and opening must work on a full disk.
             connection.execute_batch(&format!("PRAGMA page_size = {PAGE_SIZE}; PRAGMA auto_vacuum = INCREMENTAL;"))?;
         } else if !can_return_free_pages(&connection)? {
@@ -253,7 +253,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
              PRAGMA secure_delete = ON;
              PRAGMA temp_store = MEMORY;"
         ))?;
-        if version_of(&connection)? == 0 {
+        if schema_version(&connection)? == 0 {
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
             transaction.execute_batch(&ADDED.concat())?;
@@ -262,7 +262,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
             transaction
                 .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
             transaction.commit()?;
-        } else if let Some(missing @ [_, ..]) = ADDED.get(version_of(&connection)? as usize - 1..) {
+        } else if let Some(missing @ [_, ..]) = ADDED.get(schema_version(&connection)? as usize - 1..) {
             let transaction = connection.transaction()?;
             transaction.execute_batch(&format!("{} {LOOKBACK} PRAGMA user_version = {SCHEMA};", missing.concat()))?;
             transaction.commit()?;
@@ -343,7 +343,7 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
-        return Err(not_ours(path));
+        return Err(foreign_file(path));
     }
     // SQLite file format 1.3: big-endian, user version at 60, application id at 68.
     let word = |at: usize| header[at..at + 4].iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
@@ -353,11 +353,11 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let application = connection.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))?;
         let tables = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
-        Ok((application.cast_unsigned(), version_of(&connection)?, tables > 0))
+        Ok((application.cast_unsigned(), schema_version(&connection)?, tables > 0))
     })();
     let (application, version, tables) = seen.map_err(|e: rusqlite::Error| match &e {
         // The file is not a database although the header looks like one.
-        rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::NotADatabase => not_ours(path),
+        rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::NotADatabase => foreign_file(path),
         _ => translate(path.parent().unwrap_or(path), &e),
     })?;
     check_owner(path, application, version, tables)
@@ -367,15 +367,15 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
 /// leaves it so.
 fn check_owner(path: &Path, application: u32, version: u32, tables: bool) -> Result<(), StoreError> {
     match (application, version) {
-        (APPLICATION_ID, 0) => Err(not_ours(path)),
+        (APPLICATION_ID, 0) => Err(foreign_file(path)),
         (APPLICATION_ID, found) if found > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA }),
         (APPLICATION_ID, _) => Ok(()),
         (0, 0) if !tables => Ok(()),
-        _ => Err(not_ours(path)),
+        _ => Err(foreign_file(path)),
     }
 }
 
-fn version_of(connection: &Connection) -> rusqlite::Result<u32> {
+fn schema_version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0)).map(i32::cast_unsigned)
 }
 
@@ -392,7 +392,7 @@ pub(super) fn io(path: &Path, error: &std::io::Error) -> StoreError {
     }
 }
 
-fn not_ours(path: &Path) -> StoreError {
+fn foreign_file(path: &Path) -> StoreError {
     StoreError::Io(format!("{} is not a plexus store; it was left unchanged", path.display()))
 }
 

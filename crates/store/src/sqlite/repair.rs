@@ -45,7 +45,7 @@ pub struct RepairedTable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairReport {
     /// The folder with the damaged files.
-    pub kept: PathBuf,
+    pub copies: PathBuf,
     /// The tables.
     pub tables: Vec<RepairedTable>,
     /// The number of blocks of events that were left out, because the row of their session could not be read.
@@ -97,11 +97,11 @@ pub fn repair(dir: &Path) -> Result<Option<RepairReport>, StoreError> {
     new.close().map_err(|(_, error)| fail(error))?;
     old.close().map_err(|(_, error)| fail(error))?;
 
-    let kept = dir.join(format!("damaged-{}", Timestamp::from(SystemTime::now()).as_millis()));
-    fs::create_dir(&kept).map_err(disk)?;
+    let copies = dir.join(format!("damaged-{}", Timestamp::from(SystemTime::now()).as_millis()));
+    fs::create_dir(&copies).map_err(disk)?;
     let files = ["", "-wal"].map(|suffix| format!("{}{suffix}", open::DATABASE));
     for file in &files {
-        let (from, to) = (dir.join(file), kept.join(file));
+        let (from, to) = (dir.join(file), copies.join(file));
         match fs::hard_link(&from, &to) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             // The file system does not support links.
@@ -116,13 +116,13 @@ pub fn repair(dir: &Path) -> Result<Option<RepairReport>, StoreError> {
     fs::rename(work.join(open::DATABASE), &path).map_err(disk)?;
     fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(disk)?;
     remove_all(&work).map_err(disk)?;
-    Ok(Some(RepairReport { kept, tables, without_session }))
+    Ok(Some(RepairReport { copies, tables, without_session }))
 }
 
 /// Copies the rows of a table, except the ranges that cannot be read.
 fn salvage(old: &Connection, new: &Connection, table: &'static str, key: &str) -> rusqlite::Result<RepairedTable> {
     let mut found = RepairedTable { name: table, rows: 0, damaged: 0 };
-    let Some(rows) = TableRows::of(old, new, table, key)? else {
+    let Some(rows) = TableRows::prepare(old, new, table, key)? else {
         return Ok(RepairedTable { damaged: 1, ..found });
     };
     let mut from = 0;
@@ -147,24 +147,24 @@ struct TableRows<'a> {
 
 impl<'a> TableRows<'a> {
     /// Prepares the statements for a table; returns `None` if its definition cannot be read.
-    fn of(old: &Connection, new: &Connection, table: &'a str, key: &'a str) -> rusqlite::Result<Option<Self>> {
-        let columns_of = |connection: &Connection| {
+    fn prepare(old: &Connection, new: &Connection, table: &'a str, key: &'a str) -> rusqlite::Result<Option<Self>> {
+        let column_names = |connection: &Connection| {
             let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
             let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
             names.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let Ok(there) = columns_of(old) else { return Ok(None) };
+        let Ok(existing) = column_names(old) else { return Ok(None) };
         // A database of an older version lacks some columns.
-        let mut columns: Vec<String> = columns_of(new)?.into_iter().filter(|name| there.contains(name)).collect();
+        let mut columns: Vec<String> = column_names(new)?.into_iter().filter(|name| existing.contains(name)).collect();
         if columns.is_empty() {
             return Ok(None);
         }
         if table == "texts" {
             columns.insert(0, "rowid".into());
         }
-        let places = vec!["?"; columns.len()].join(", ");
+        let placeholders = vec!["?"; columns.len()].join(", ");
         let columns = columns.join(", ");
-        let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})");
+        let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({placeholders})");
         Ok(Some(Self { table, key, columns, insert }))
     }
 

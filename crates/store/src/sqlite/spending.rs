@@ -29,7 +29,7 @@ pub(super) fn add(connection: &Connection, session_no: i64, change: &SpendChange
     let counts = change.spending.counts();
     if counts.iter().any(Option::is_some) {
         let [input, output, read, write, reasoning] =
-            counts.map(|told| told.map(|count| signed(count.min(TOKENS_MAX))));
+            counts.map(|count| count.map(|count| signed(count.min(TOKENS_MAX))));
         let none = None::<f64>;
         add.execute(params![
             span, session_no, run_id, "", input, output, read, write, reasoning, none, most, MONEY_MAX
@@ -59,7 +59,7 @@ pub(super) fn since(connection: &Connection) -> rusqlite::Result<Timestamp> {
 }
 
 /// One row of the result, of one currency.
-struct Found {
+struct SpendingRow {
     session_no: i64,
     run_id: Option<RunId>,
     day: Option<i64>,
@@ -67,12 +67,12 @@ struct Found {
     spending: Spending,
 }
 
-impl Found {
+impl SpendingRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let told = |column| -> rusqlite::Result<Option<u64>> {
+        let count_in = |column| -> rusqlite::Result<Option<u64>> {
             Ok(row.get::<_, Option<i64>>(column)?.and_then(|count| u64::try_from(count).ok()))
         };
-        let counts = [told(4)?, told(5)?, told(6)?, told(7)?, told(8)?];
+        let counts = [count_in(4)?, count_in(5)?, count_in(6)?, count_in(7)?, count_in(8)?];
         let cost = row.get::<_, Option<f64>>(9)?.unwrap_or(0.0);
         let currency = row.get_ref(10)?.as_str()?;
         let mut spending = Spending::default();
@@ -102,33 +102,33 @@ impl SqliteStore {
             SpendGroup::Run => ("run_id", "NULL"),
             SpendGroup::Day => ("NULL", "(span * ?4 + ?5) / ?6"),
         };
-        let of_session = if session_no.is_some() { "session_no = ?3" } else { "?3 IS NULL" };
+        let session_filter = if session_no.is_some() { "session_no = ?3" } else { "?3 IS NULL" };
         let sql = format!(
             "SELECT session_no, {run}, {day}, max(span), sum(input), sum(output), sum(cached_read), sum(cached_write),
                  sum(reasoning), sum(cost), currency
-             FROM spending WHERE span >= ?1 AND span < ?2 AND {of_session} AND ?4 + ?5 + ?6 IS NOT NULL
+             FROM spending WHERE span >= ?1 AND span < ?2 AND {session_filter} AND ?4 + ?5 + ?6 IS NOT NULL
              GROUP BY 1, 2, 3, currency"
         );
-        let found: Vec<Found> = self.reading(|connection| {
+        let found: Vec<SpendingRow> = self.reading(|connection| {
             let (from, to) =
                 (query.from.as_millis().div_euclid(SPAN_MILLIS), query.to.as_millis().div_euclid(SPAN_MILLIS));
             let params = params![from, to, session_no, SPAN_MILLIS, query.offset_millis, DAY_MILLIS];
-            connection.prepare_cached(&sql)?.query_map(params, Found::read)?.collect()
+            connection.prepare_cached(&sql)?.query_map(params, SpendingRow::read)?.collect()
         })?;
         let index = self.index();
         let mut rows: Vec<SpendRow> = Vec::new();
-        let mut places: HashMap<(i64, Option<RunId>, Option<i64>), usize> = HashMap::new();
-        for Found { session_no, run_id, day, span, spending } in found {
+        let mut indexes: HashMap<(i64, Option<RunId>, Option<i64>), usize> = HashMap::new();
+        for SpendingRow { session_no, run_id, day, span, spending } in found {
             // A session that is being deleted has no spending.
-            let Some(known) = index.of(session_no) else { continue };
+            let Some(known) = index.session(session_no) else { continue };
             let at = Timestamp::from_millis(span.saturating_mul(SPAN_MILLIS));
-            let place = *places.entry((session_no, run_id.clone(), day)).or_insert_with(|| {
+            let row = *indexes.entry((session_no, run_id.clone(), day)).or_insert_with(|| {
                 let origin = std::sync::Arc::clone(&known.origin);
                 rows.push(SpendRow { origin, run_id, day, at, spending: Spending::default() });
                 rows.len() - 1
             });
-            rows[place].at = rows[place].at.max(at);
-            rows[place].spending.add(&spending);
+            rows[row].at = rows[row].at.max(at);
+            rows[row].spending.add(&spending);
         }
         Ok(rows)
     }

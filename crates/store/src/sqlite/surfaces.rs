@@ -27,7 +27,7 @@ pub(super) fn put(connection: &Connection, session_no: i64, change: &SurfaceChan
     Ok(())
 }
 
-pub(super) fn of_session(connection: &Connection, session_no: i64) -> rusqlite::Result<Vec<Vec<u8>>> {
+pub(super) fn bodies(connection: &Connection, session_no: i64) -> rusqlite::Result<Vec<Vec<u8>>> {
     let mut statement =
         connection.prepare_cached("SELECT body FROM surfaces WHERE session_no = ?1 ORDER BY surface, rev")?;
     statement.query_map([session_no], |row| row.get(0))?.collect()

@@ -73,17 +73,17 @@ impl SqliteStore {
             let mut marked = Vec::new();
             for trim in trims {
                 let Some(KnownSession { no, trimmed, .. }) = self.known(&trim.session_id) else { continue };
-                let spare: Option<i64> = connection
+                let spare_from: Option<i64> = connection
                     .prepare_cached("SELECT spare_from FROM sessions WHERE no = ?1")?
                     .query_row([no], |row| row.get(0))?;
-                let last_removable = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
+                let last_removable = spare_from.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
                 let through = as_sql(trim.through.min(Position(last_removable)));
-                let low = no << POSITION_BITS;
+                let start = no << POSITION_BITS;
                 let last: Option<i64> = connection
                     .prepare_cached(
                         "SELECT last FROM events WHERE key > ?1 AND key <= ?2 AND last <= ?3 ORDER BY key DESC LIMIT 1",
                     )?
-                    .query_row(params![low | as_sql(trimmed), low | through, through], |row| row.get(0))
+                    .query_row(params![start | as_sql(trimmed), start | through, through], |row| row.get(0))
                     .optional()?;
                 let Some(last) = last else { continue };
                 connection
@@ -201,7 +201,9 @@ impl SqliteStore {
                 && let Some(row) = rows.next()?
             {
                 let (key, last): (i64, _) = (row.get(0)?, position(row.get(1)?));
-                let Some(known) = index.of(key >> POSITION_BITS).filter(|known| last > known.trimmed) else { continue };
+                let Some(known) = index.session(key >> POSITION_BITS).filter(|known| last > known.trimmed) else {
+                    continue;
+                };
                 blocks.push(BlockInfo {
                     session_id: known.origin.session_id.clone(),
                     first: position(key & as_sql(Position(POSITION_MAX))),
@@ -217,13 +219,13 @@ impl SqliteStore {
 
 /// Removes one step's worth of blocks, or else of the other rows.
 fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
-    let (low, through) = (sweep.no << POSITION_BITS, as_sql(sweep.through));
+    let (start, through) = (sweep.no << POSITION_BITS, as_sql(sweep.through));
     let (mut freed, mut last_key) = (0u64, None);
     {
         let mut blocks = connection.prepare_cached(
             "SELECT key, length(block) FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3 ORDER BY key LIMIT ?4",
         )?;
-        let mut rows = blocks.query(params![low, low | through, through, count(STEP_BLOCKS)])?;
+        let mut rows = blocks.query(params![start, start | through, through, count(STEP_BLOCKS)])?;
         while freed < STEP_BYTES
             && let Some(row) = rows.next()?
         {
@@ -234,7 +236,7 @@ fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
     if let Some(last_key) = last_key {
         connection
             .prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?
-            .execute(params![low, last_key, through])?;
+            .execute(params![start, last_key, through])?;
         return Ok(Step { freed, done: false });
     }
     let passages: Vec<i64> = connection
