@@ -83,7 +83,7 @@ pub(crate) struct PastConversation {
     /// The title and the identifier.
     pub(crate) name: String,
     /// The time of the last use, or a note that the conversation is open; then the folder.
-    pub(crate) what: String,
+    pub(crate) details: String,
     /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,
     /// The runtime's identifier.
@@ -105,7 +105,7 @@ impl PastConversation {
         let native_id = sanitize::line(stored.native_id.as_str(), NATIVE_ID_MAX);
         Self {
             name: format!("{} · {native_id}", title.as_deref().unwrap_or("untitled")),
-            what: text.join(" · "),
+            details: text.join(" · "),
             session: stored.session_id.as_ref().map(ToString::to_string),
             native_id: stored.native_id.clone(),
             cwd: stored.cwd.clone(),

@@ -148,7 +148,7 @@ impl App {
             Step::Answer(session, request) => {
                 self.open(session, effects);
                 self.shared.writing = false;
-                self.shared.show_card_of(request.as_deref());
+                self.shared.show_card(request.as_deref());
                 self.shared.focus_card();
                 self.shared.card.from_composer = self.shared.card.focused;
             }
@@ -157,7 +157,7 @@ impl App {
                 self.open(session, effects);
                 if !problem.is_empty() {
                     self.pages.session.composer = input::area(&prompt);
-                    self.shared.say(&problem, true);
+                    self.shared.show_notice(&problem, true);
                 }
             }
             Step::Newest => self.pages.session.conversation.iter_mut().for_each(Conversation::go_to_newest),
@@ -177,7 +177,7 @@ impl App {
         let mut effects = Vec::new();
         match msg {
             Msg::Key(event) => {
-                if let Some(key) = Key::of(event) {
+                if let Some(key) = Key::from_event(event) {
                     (self.no_page_chosen, self.offers_first_session) = (false, false);
                     self.key(&key, &mut effects);
                 }
@@ -207,7 +207,7 @@ impl App {
             }
             Msg::Ended(subscription, why) if subscription == self.pages.session.following() || subscription == 0 => {
                 self.shared.link = ConnectionView::Lost(now, sanitize::line(&why, 300));
-                self.shared.say(&why, true);
+                self.shared.show_notice(&why, true);
             }
             Msg::SessionEvent(..) | Msg::Ended(..) => {}
             Msg::Done(tag, reply) => self.on_reply(tag, &reply, &mut effects),
@@ -222,8 +222,8 @@ impl App {
                 self.pages.session.on_rest(block, loaded, &mut self.shared);
             }
             Msg::Opened(..) | Msg::Page(..) | Msg::Whole(..) => {}
-            Msg::Exported(Ok(path)) => self.shared.say(&format!("written to {path}"), false),
-            Msg::Exported(Err(why)) => self.shared.say(&why, true),
+            Msg::Exported(Ok(path)) => self.shared.show_notice(&format!("written to {path}"), false),
+            Msg::Exported(Err(why)) => self.shared.show_notice(&why, true),
             Msg::ImageRead(place, pasted, image) if place.is_empty() => {
                 self.pages.new_session.on_image(pasted, image, &mut self.shared);
             }
@@ -266,12 +266,12 @@ impl App {
         let again =
             self.shared.card.card.as_ref().filter(|card| card.closed_at.is_some() && self.shared.is_open(&card.id));
         if let Some(id) = again.map(|card| card.id.clone()) {
-            self.shared.show_card_of(Some(&id));
+            self.shared.show_card(Some(&id));
         }
         // The card on the screen.
         let request = self.pages.get(self.shared.page).request(&self.shared);
         if self.shared.card.card.as_ref().map(|card| &card.id) != request.as_ref() {
-            self.shared.show_card_of(request.as_deref());
+            self.shared.show_card(request.as_deref());
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| !card.fetching && card.closed_at.is_none())
             && self
@@ -297,7 +297,7 @@ impl App {
         {
             if let Some((ask, _)) = self.shared.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.shared.theme);
-                card.mark_shown(&shape);
+                card.update_scroll(&shape);
                 if card.read && !card.changed && self.shared.now - card.shown_at >= ARM_DELAY {
                     self.pages.inbox.triage.mark_seen(ask);
                 }

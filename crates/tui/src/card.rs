@@ -7,7 +7,7 @@
 
 mod choices;
 
-pub(crate) use choices::option_places;
+pub(crate) use choices::option_positions;
 use choices::{choices_of, flow, has_menu};
 
 use std::collections::BTreeSet;
@@ -58,11 +58,11 @@ pub(crate) enum CardMode {
     /// All answers in a list, one of them chosen.
     Menu { at: usize },
     /// Waiting for the second press of an answer that also covers later requests; `since` is the time of the first press.
-    Lasting { action: usize, since: i64 },
+    ConfirmRule { action: usize, since: i64 },
     /// Typing the reason of a denial.
     Reason(TextArea<'static>),
     /// Typing `yes` to send this answer; Esc returns to the mode `back`.
-    Yes { typed: String, answer: Answer, back: Box<CardMode> },
+    TypeYes { typed: String, answer: Answer, back: Box<CardMode> },
     /// Editing the action before it is allowed.
     Edit(TextArea<'static>),
     /// Typing the requested text.
@@ -164,9 +164,9 @@ impl Card {
     /// Returns whether text is being typed into the card.
     pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
-            CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => false,
+            CardMode::Choose | CardMode::Menu { .. } | CardMode::ConfirmRule { .. } | CardMode::Pick { .. } => false,
             CardMode::Form(form) => form.is_typing(&ask.questions),
-            CardMode::Reason(_) | CardMode::Yes { .. } | CardMode::Edit(_) | CardMode::Text(_) => true,
+            CardMode::Reason(_) | CardMode::TypeYes { .. } | CardMode::Edit(_) | CardMode::Text(_) => true,
         }
     }
 
@@ -202,7 +202,7 @@ impl Card {
     /// The unfinished answer, if it should survive leaving the card.
     pub(crate) fn draft(&self) -> Option<&CardMode> {
         match &self.mode {
-            CardMode::Yes { back, .. } if matches!(**back, CardMode::Form(_)) => Some(back),
+            CardMode::TypeYes { back, .. } if matches!(**back, CardMode::Form(_)) => Some(back),
             mode @ CardMode::Form(_) => Some(mode),
             _ => None,
         }
@@ -214,7 +214,7 @@ impl Card {
         let mut content = content(ask, inner, theme);
         let form = match &self.mode {
             CardMode::Form(form) => Some(form),
-            CardMode::Yes { back, .. } => match &**back {
+            CardMode::TypeYes { back, .. } => match &**back {
                 CardMode::Form(form) => Some(form),
                 _ => None,
             },
@@ -227,7 +227,7 @@ impl Card {
             }
             let form_layout = form.layout(&ask.questions, inner, content.len(), theme);
             content.extend(form_layout.lines);
-            focus = Some((form_layout.question, form_layout.place));
+            focus = Some((form_layout.question, form_layout.item));
         }
         let below = match &self.mode {
             CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
@@ -235,7 +235,7 @@ impl Card {
             }
             CardMode::Pick { .. } => ask.items.len().clamp(1, MENU_ROWS),
             CardMode::Menu { .. } => ask.actions.len().clamp(1, MENU_ROWS),
-            CardMode::Choose | CardMode::Lasting { .. } | CardMode::Yes { .. } | CardMode::Form(_) => 0,
+            CardMode::Choose | CardMode::ConfirmRule { .. } | CardMode::TypeYes { .. } | CardMode::Form(_) => 0,
         };
         let (mut frame, spare) = match form {
             Some(_) => (FORM_FRAME, 1),
@@ -250,7 +250,7 @@ impl Card {
     }
 
     /// Records that the card was drawn with this layout.
-    pub(crate) fn mark_shown(&mut self, shape: &CardLayout) {
+    pub(crate) fn update_scroll(&mut self, shape: &CardLayout) {
         if let Some((question, place)) = &shape.focus {
             if std::mem::take(&mut self.follow) {
                 // The whole question if it fits, else only the place.
@@ -280,9 +280,11 @@ impl Card {
         } else if self.changed {
             // While text is typed, letters go into the text.
             Some(match self.mode {
-                CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => CHANGED,
+                CardMode::Choose | CardMode::Menu { .. } | CardMode::ConfirmRule { .. } | CardMode::Pick { .. } => {
+                    CHANGED
+                }
                 CardMode::Reason(_)
-                | CardMode::Yes { .. }
+                | CardMode::TypeYes { .. }
                 | CardMode::Edit(_)
                 | CardMode::Text(_)
                 | CardMode::Form(_) => CHANGED_TYPING,
@@ -315,7 +317,7 @@ impl Card {
         let answer = ask.with_digest(answer);
         if ask.risk == RiskView::Danger {
             let back = Box::new(std::mem::replace(&mut self.mode, CardMode::Choose));
-            self.mode = CardMode::Yes { typed: String::new(), answer, back };
+            self.mode = CardMode::TypeYes { typed: String::new(), answer, back };
             return CardOutcome::Taken;
         }
         CardOutcome::Answer(answer)
@@ -356,7 +358,7 @@ impl Card {
             return CardOutcome::Taken;
         }
         if rule.persistent && !confirmed {
-            self.mode = CardMode::Lasting { action: at, since: now };
+            self.mode = CardMode::ConfirmRule { action: at, since: now };
             return CardOutcome::Taken;
         }
         match rule.sense {
@@ -401,12 +403,12 @@ impl Card {
         match std::mem::replace(&mut self.mode, CardMode::Choose) {
             CardMode::Choose => self.choose(key, ask, now),
             CardMode::Menu { at } => self.menu_key(at, key, ask, now),
-            CardMode::Lasting { action, since } => match key.name() {
+            CardMode::ConfirmRule { action, since } => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 // From the menu, Enter confirms what Enter chose.
                 "A" | "Enter" if now - since >= ARM_DELAY => self.press(action, ask, true, now),
                 _ => {
-                    self.mode = CardMode::Lasting { action, since };
+                    self.mode = CardMode::ConfirmRule { action, since };
                     CardOutcome::Taken
                 }
             },
@@ -426,7 +428,7 @@ impl Card {
                     CardOutcome::Taken
                 }
             },
-            CardMode::Yes { mut typed, answer, back } => {
+            CardMode::TypeYes { mut typed, answer, back } => {
                 match key.name() {
                     "Esc" => {
                         self.mode = *back;
@@ -441,7 +443,7 @@ impl Card {
                     name if name.chars().count() == 1 && typed.len() < 8 => typed.push_str(name),
                     _ => {}
                 }
-                self.mode = CardMode::Yes { typed, answer, back };
+                self.mode = CardMode::TypeYes { typed, answer, back };
                 CardOutcome::Taken
             }
             CardMode::Edit(mut area) => match key.name() {
@@ -577,8 +579,8 @@ impl Card {
         if ask.request.observe_only {
             return CardOutcome::Nothing;
         }
-        let mut letters = key.name().chars();
-        if let (Some(letter), None) = (letters.next(), letters.next())
+        let mut chars = key.name().chars();
+        if let (Some(letter), None) = (chars.next(), chars.next())
             && let Some(at) = ask.actions.iter().position(|action| action.key == Some(letter))
         {
             self.problem.clear();
@@ -726,7 +728,7 @@ pub(crate) struct CardText {
 }
 
 /// A description of the agent's request, for the heading.
-fn wants(ask: &RequestView) -> &'static str {
+fn request_verb(ask: &RequestView) -> &'static str {
     match &ask.request.subject {
         _ if ask.action(AnswerRole::Send).is_some() => "asks",
         About::Command { .. } => "wants to run",
@@ -756,7 +758,7 @@ pub(crate) fn card_text(
             vec![Span::styled(format!(" {mark} {} ", outcome.text(now)), style.add_modifier(Modifier::BOLD))]
         }
         None => vec![
-            Span::styled(format!(" {} {} ", ask.runtime, wants(ask)), theme.accent),
+            Span::styled(format!(" {} {} ", ask.runtime, request_verb(ask)), theme.accent),
             Span::styled(format!("· {} ", span(now - ask.opened)), theme.dim),
         ],
     };
@@ -809,34 +811,34 @@ fn hint(
         PARTIAL => either(PARTIAL, "only its beginning is loaded"),
         why => why,
     });
-    let say = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
+    let add = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
     let refused = ask.actions.iter().find_map(|action| action.unavailable);
     match (&card.mode, outcome) {
-        (_, Some(_)) => say(&mut hint, "Esc closes this"),
+        (_, Some(_)) => add(&mut hint, "Esc closes this"),
         (CardMode::Choose, None) if ask.request.observe_only => {
             let notice = "it can only be viewed here: answer it where the agent runs";
-            say(&mut hint, either(notice, "answer it where the agent runs"));
+            add(&mut hint, either(notice, "answer it where the agent runs"));
         }
         (CardMode::Choose, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None => match (refused, ask.risk) {
-                (Some(why), _) => say(&mut hint, why.text()),
+                (Some(why), _) => add(&mut hint, why.text()),
                 (None, RiskView::Danger) => {
                     let notice = "allowing it requires a second confirmation";
-                    say(&mut hint, either(notice, "allowing it asks a second time"));
+                    add(&mut hint, either(notice, "allowing it asks a second time"));
                 }
                 (None, RiskView::Low | RiskView::Elevated) if ask.has_key('A') => {
                     let notice = "A: the agent will not ask about similar things";
-                    say(&mut hint, either(notice, "A: no more questions of this kind"));
+                    add(&mut hint, either(notice, "A: no more questions of this kind"));
                 }
                 (None, RiskView::Low | RiskView::Elevated) => {}
             },
         },
         (CardMode::Menu { .. }, None) => {
-            say(&mut hint, either("↑↓ choose · Enter gives this answer · Esc back", "Enter gives it · Esc back"))
+            add(&mut hint, either("↑↓ choose · Enter gives this answer · Esc back", "Enter gives it · Esc back"))
         }
-        (CardMode::Lasting { action, .. }, None) => {
-            let what = match ask.actions.get(*action).map(|action| action.role.rule().sense) {
+        (CardMode::ConfirmRule { action, .. }, None) => {
+            let effect = match ask.actions.get(*action).map(|action| action.role.rule().sense) {
                 Some(Sense::Allow) => either(
                     "the agent will not ask about similar things: A again allows always",
                     "for similar things too: A again",
@@ -846,37 +848,37 @@ fn hint(
                     "denies later ones too: A again",
                 ),
             };
-            hint.push(Span::styled(what, theme.warn));
-            say(&mut hint, " · Esc back");
+            hint.push(Span::styled(effect, theme.warn));
+            add(&mut hint, " · Esc back");
         }
         (CardMode::Reason(_), None) => {
-            say(&mut hint, either("reason for the agent · Enter denies · Esc back", "Enter denies · Esc back"));
+            add(&mut hint, either("reason for the agent · Enter denies · Esc back", "Enter denies · Esc back"));
         }
-        (CardMode::Yes { typed, .. }, None) => {
+        (CardMode::TypeYes { typed, .. }, None) => {
             let notice = "this is dangerous. Type yes and Enter to allow it: ";
             hint.push(Span::styled(either(notice, "dangerous: type yes, Enter: "), theme.bad));
             hint.push(Span::styled(format!("{typed}▏"), theme.text));
-            say(&mut hint, " · Esc back");
+            add(&mut hint, " · Esc back");
         }
         (CardMode::Edit(_), None) => {
-            let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
-            say(&mut hint, &format!("Enter allows your version of the {what} · Esc back"));
+            let label = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
+            add(&mut hint, &format!("Enter allows your version of the {label} · Esc back"));
         }
         (CardMode::Text(_), None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None => say(&mut hint, "Enter sends · Ctrl-N skips"),
+            None => add(&mut hint, "Enter sends · Ctrl-N skips"),
         },
         (CardMode::Pick { .. }, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.request.multi => say(&mut hint, "Space picks · a sends · d skips"),
-            None => say(&mut hint, "a sends what is chosen · d skips"),
+            None if ask.request.multi => add(&mut hint, "Space picks · a sends · d skips"),
+            None => add(&mut hint, "a sends what is chosen · d skips"),
         },
         (CardMode::Form(form), None) => match blocked {
             // An unfinished answer has the hint of its mode.
             Some(why) if card.read || card.changed || card.sent => {
                 hint.push(Span::styled(why.to_owned(), theme.warn));
             }
-            _ => say(&mut hint, form.hint(&ask.questions)),
+            _ => add(&mut hint, form.hint(&ask.questions)),
         },
     }
     hint

@@ -5,7 +5,9 @@ mod review;
 mod rows;
 
 pub(crate) use drawing::{DiffPen, file_text, list_row, path_end};
-pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, KeptReview, PlacedComment, ReviewDraft, place_text, readable};
+pub(crate) use review::{
+    COMMENT_CHARS, COMMENTS_MAX, DraftComment, ReviewDraft, StoredReview, location_text, readable,
+};
 pub(crate) use rows::{DiffRow, DiffRowKind, DiffRows};
 
 use std::collections::VecDeque;
@@ -176,7 +178,7 @@ pub(crate) enum ChangesMode {
     /// A comment that is being written, and the number of the comment that it changes.
     Comment {
         area: TextArea<'static>,
-        about: PlacedComment,
+        about: DraftComment,
         edits: Option<u64>,
     },
     /// The review: its first line, and the selected comment if the keys go to the list.
@@ -234,7 +236,7 @@ pub(crate) struct ChangesScreen {
     pub(crate) position: DiffPosition,
     pub(crate) draft: ReviewDraft,
     /// A comment that was closed before it was added.
-    unsaved: Option<(PlacedComment, String)>,
+    unsaved: Option<(DraftComment, String)>,
     /// `true` if the review is being sent.
     pub(crate) sending: bool,
     pub(crate) undone: Vec<UndoneItem>,
@@ -365,8 +367,9 @@ impl ChangesScreen {
             Err(why) => diff.problem = why,
         }
         let is_selected = self.file().is_some_and(|file| file.path == diff.path);
-        let place = |at: Option<usize>| self.diff().and_then(|diff| diff.rows.rows.get(at?)).and_then(DiffRow::place);
-        let (row, anchor) = if is_selected { (place(self.row), place(self.anchor)) } else { (None, None) };
+        let anchor_at =
+            |at: Option<usize>| self.diff().and_then(|diff| diff.rows.rows.get(at?)).and_then(DiffRow::anchor);
+        let (row, anchor) = if is_selected { (anchor_at(self.row), anchor_at(self.anchor)) } else { (None, None) };
         self.diffs.retain(|one| one.path != diff.path);
         self.diffs.push_back(diff);
         while self.diffs.len() > DIFFS_KEPT {
@@ -376,8 +379,8 @@ impl ChangesScreen {
             return;
         }
         // The same lines remain chosen in another version of the file.
-        let find = |place: Option<(bool, usize)>| {
-            self.diff().and_then(|diff| place.and_then(|(old, line)| diff.rows.find(old, line)))
+        let find = |anchor: Option<(bool, usize)>| {
+            self.diff().and_then(|diff| anchor.and_then(|(old, line)| diff.rows.find(old, line)))
         };
         let (row, anchor) = (find(row), find(anchor));
         (self.row, self.anchor) = (row, anchor.filter(|_| row.is_some()));
@@ -543,7 +546,7 @@ impl ChangesScreen {
     /// Returns whether a line of the diff is chosen.
     pub(crate) fn is_chosen(&self, row: &DiffRow) -> bool {
         let Some((old, first, last)) = self.lines() else { return false };
-        row.place().is_some_and(|(side, line)| side == old && (first..=last).contains(&line))
+        row.anchor().is_some_and(|(side, line)| side == old && (first..=last).contains(&line))
     }
 
     // === comments
@@ -559,7 +562,7 @@ impl ChangesScreen {
             return Some(());
         }
         let digest = self.diff()?.digest.clone();
-        let about = PlacedComment { id: 0, path: file.path.clone(), old, line, end, text: String::new(), digest };
+        let about = DraftComment { id: 0, path: file.path.clone(), old, line, end, text: String::new(), digest };
         let notice = match self.unsaved.take() {
             Some((left, notice)) if left == about => notice,
             _ => String::new(),
@@ -568,7 +571,7 @@ impl ChangesScreen {
         Some(())
     }
 
-    pub(crate) fn edit_comment(&mut self, known: &PlacedComment) {
+    pub(crate) fn edit_comment(&mut self, known: &DraftComment) {
         self.mode =
             ChangesMode::Comment { area: input::area(&known.text), about: known.clone(), edits: Some(known.id) };
     }
@@ -582,7 +585,7 @@ impl ChangesScreen {
         let notice = area.lines().join("\n");
         if add {
             // A comment that is edited from the list stays at its place.
-            self.draft.put(PlacedComment { text: notice, ..about }, edits);
+            self.draft.put(DraftComment { text: notice, ..about }, edits);
             (self.anchor, self.position.reveal) = (None, true);
         } else if edits.is_none() && !notice.trim().is_empty() {
             self.unsaved = Some((about, notice));
@@ -590,7 +593,7 @@ impl ChangesScreen {
     }
 
     /// Moves to the file and the line of a comment; returns `false` if that file is no longer changed.
-    pub(crate) fn show(&mut self, comment: &PlacedComment) -> bool {
+    pub(crate) fn show(&mut self, comment: &DraftComment) -> bool {
         let files = self.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
         let Some(at) = self.fit.iter().position(|at| files[*at].path == comment.path) else { return false };
         self.go_to(at);

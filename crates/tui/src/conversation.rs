@@ -17,7 +17,7 @@ mod surfaces;
 use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::parts;
 use history::{History, OlderPage};
-use reads::{ReadStretch, ReadStretches, only_looked};
+use reads::{ReadGroup, ReadGroups, only_reads};
 use short::CallParts;
 pub(crate) use short::WholeCall;
 use std::cell::RefCell;
@@ -93,8 +93,8 @@ struct DrawnFor {
     /// `true` if an empty line precedes the block, and a line that names its tool call.
     gap: bool,
     named: bool,
-    /// The stretch of calls that only read, and whether it is unfolded.
-    stretch: Option<(ReadStretch, bool)>,
+    /// The group of calls that only read, and whether it is unfolded.
+    group: Option<(ReadGroup, bool)>,
 }
 
 /// A block's lines, and the inputs that they were made from.
@@ -180,7 +180,7 @@ pub(crate) struct Conversation {
     asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     tools: HashMap<String, u64>,
     /// The calls that only read, of which one line stands for many.
-    reads: ReadStretches,
+    reads: ReadGroups,
     next: u64,
     bounds: Bounds,
     /// The cursor of the last event.
@@ -211,7 +211,7 @@ impl Conversation {
             history: History::default(),
             asks: BTreeMap::new(),
             tools: HashMap::new(),
-            reads: ReadStretches::default(),
+            reads: ReadGroups::default(),
             next: 1,
             cursor: None,
             live: false,
@@ -270,7 +270,7 @@ impl Conversation {
         self.blocks.clear();
         self.history.older = None;
         self.tools.clear();
-        self.reads = ReadStretches::default();
+        self.reads = ReadGroups::default();
         self.drawn.blocks.clear();
         self.surfaces.replace(&snapshot.surfaces);
         self.bounds.bytes = 0;
@@ -353,7 +353,7 @@ impl Conversation {
             EntryBody::RunStarted(_) => self.status.running = Some(at),
             EntryBody::RunStatus(body) => {
                 if let Ok(RunBody { cancelling: true, by, .. }) = RunBody::deserialize(body) {
-                    let name = name_or_somebody(by.map(|by| by.name).as_deref());
+                    let name = name_or_default(by.map(|by| by.name).as_deref());
                     self.note(false, format!("{name} cancels the run"), position);
                 }
             }
@@ -413,7 +413,7 @@ impl Conversation {
         let id = ask.id.clone();
         let known = self.asks.insert(id.clone(), (ask, None)).is_some();
         if !known {
-            self.push(BlockBody::Asked(id), position);
+            self.push(BlockBody::Request(id), position);
         }
         while self.asks.len() > ASKS_MAX {
             self.asks.pop_first();
@@ -440,7 +440,7 @@ impl Conversation {
 
     /// Adds a one-line block.
     fn log_line(&mut self, kind: NoteKind, body: &Value, position: u64) {
-        let name = || name_or_somebody(Viewer::deserialize(body).ok().map(|viewer| viewer.name).as_deref());
+        let name = || name_or_default(Viewer::deserialize(body).ok().map(|viewer| viewer.name).as_deref());
         match kind {
             NoteKind::Runtime => {
                 if let Ok(body) = RuntimeStatusBody::deserialize(body) {
@@ -576,7 +576,7 @@ impl Conversation {
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
-                let parts = CallParts::of(&key);
+                let parts = CallParts::new(&key);
                 let call = ToolCall::default();
                 let id = self.push(BlockBody::Tool { call, from: at, until: 0, requested: false, parts }, position);
                 self.tools.insert(key, id);
@@ -837,8 +837,8 @@ impl Conversation {
                 |block| matches!(&block.body, BlockBody::Text { who: Role::Agent, text, .. } if !text.is_empty()),
             )?,
         };
-        if let Some(stretch) = self.folded_at(self.at(block.id)) {
-            let lines = self.stretch_calls(&stretch).map(|call| sanitize::line(call.title(), FIELD));
+        if let Some(group) = self.folded_at(self.at(block.id)) {
+            let lines = self.group_calls(&group).map(|call| sanitize::line(call.title(), FIELD));
             return Some(lines.collect::<Vec<_>>().join("\n"));
         }
         Some(match &block.body {
@@ -862,7 +862,7 @@ impl Conversation {
                 all
             }
             BlockBody::Surface(name) => self.surfaces.get(name)?.text(COPIED_COLUMNS),
-            BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } => return None,
+            BlockBody::Plan(_) | BlockBody::Request(_) | BlockBody::Ended { .. } => return None,
         })
     }
 }
@@ -872,7 +872,7 @@ fn request_view(request: Request) -> Option<RequestView> {
 }
 
 /// The sanitized name of a device, or `somebody`.
-fn name_or_somebody(name: Option<&str>) -> String {
+fn name_or_default(name: Option<&str>) -> String {
     Some(optional_line(name)).filter(|name| !name.is_empty()).unwrap_or_else(|| "somebody".to_owned())
 }
 

@@ -120,13 +120,13 @@ fn lines(fields: &[String]) -> String {
 fn pieces(text: &str, space: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        let letters: Vec<char> = word.chars().collect();
+        let chars: Vec<char> = word.chars().collect();
         match out.last_mut() {
-            Some(last) if last.chars().count() + 1 + letters.len() <= space => {
+            Some(last) if last.chars().count() + 1 + chars.len() <= space => {
                 last.push(' ');
                 last.push_str(word);
             }
-            _ => out.extend(letters.chunks(space).map(|part| part.iter().collect::<String>())),
+            _ => out.extend(chars.chunks(space).map(|part| part.iter().collect::<String>())),
         }
     }
     out

@@ -37,19 +37,19 @@ impl FieldAnswer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FormPlace {
+enum FormItem {
     /// An option of a question.
     Option(usize, usize),
     /// The field for free text.
-    Own(usize),
+    FreeText(usize),
     /// The button that sends the answers.
     Send,
 }
 
-impl FormPlace {
+impl FormItem {
     fn question(self) -> Option<usize> {
         match self {
-            Self::Option(question, _) | Self::Own(question) => Some(question),
+            Self::Option(question, _) | Self::FreeText(question) => Some(question),
             Self::Send => None,
         }
     }
@@ -84,18 +84,18 @@ pub(crate) struct FormLayout {
     /// The lines of the current question.
     pub(crate) question: Range<usize>,
     /// The lines of the current place.
-    pub(crate) place: Range<usize>,
+    pub(crate) item: Range<usize>,
 }
 
-fn places(questions: &[Question]) -> Vec<FormPlace> {
+fn items(questions: &[Question]) -> Vec<FormItem> {
     let mut all = Vec::new();
     for (n, question) in questions.iter().enumerate() {
-        all.extend((0..question.options.len()).map(|option| FormPlace::Option(n, option)));
+        all.extend((0..question.options.len()).map(|option| FormItem::Option(n, option)));
         if question.free_text || question.options.is_empty() {
-            all.push(FormPlace::Own(n));
+            all.push(FormItem::FreeText(n));
         }
     }
-    all.push(FormPlace::Send);
+    all.push(FormItem::Send);
     all
 }
 
@@ -109,18 +109,18 @@ impl Form {
         Self { given: questions.iter().map(given).collect(), at: 0, leaving: false }
     }
 
-    fn place(&self, questions: &[Question]) -> FormPlace {
-        places(questions).get(self.at).copied().unwrap_or(FormPlace::Send)
+    fn item(&self, questions: &[Question]) -> FormItem {
+        items(questions).get(self.at).copied().unwrap_or(FormItem::Send)
     }
 
     /// Returns whether text is being typed.
     pub(crate) fn is_typing(&self, questions: &[Question]) -> bool {
-        matches!(self.place(questions), FormPlace::Own(_))
+        matches!(self.item(questions), FormItem::FreeText(_))
     }
 
     /// Pastes text; returns `true` if the current place accepts it.
     pub(crate) fn paste(&mut self, questions: &[Question], text: &str) -> bool {
-        let FormPlace::Own(n) = self.place(questions) else { return false };
+        let FormItem::FreeText(n) = self.item(questions) else { return false };
         self.given[n].text.insert_str(text);
         self.on_text_changed(questions, n);
         true
@@ -150,30 +150,30 @@ impl Form {
 
     /// Moves to the first place of the next or the previous question; the button follows the last one.
     fn go(&mut self, questions: &[Question], on: bool) {
-        let all = places(questions);
-        let current = self.place(questions).question();
+        let all = items(questions);
+        let current = self.item(questions).question();
         self.at = if on {
             let next = current.map(|n| n + 1).filter(|n| *n < questions.len());
-            all.iter().position(|place| place.question() == next).unwrap_or(all.len() - 1)
+            all.iter().position(|item| item.question() == next).unwrap_or(all.len() - 1)
         } else {
             let before = current.map_or(questions.len().saturating_sub(1), |n| n.saturating_sub(1));
-            all.iter().position(|place| place.question() == Some(before)).unwrap_or(0)
+            all.iter().position(|item| item.question() == Some(before)).unwrap_or(0)
         };
     }
 
     /// Handles a key. With `hidden`, the current place is not on the screen, so that a choice there would be blind.
     pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> FormStep {
-        let all = places(questions);
+        let all = items(questions);
         let last = all.len() - 1;
-        let place = self.place(questions);
+        let item = self.item(questions);
         let leaving = std::mem::take(&mut self.leaving);
         match key.name() {
             "Tab" => self.go(questions, true),
             "S-Tab" => self.go(questions, false),
             "C-n" => return FormStep::Decline,
             "C-s" => return self.send(questions),
-            name => match place {
-                FormPlace::Own(n) => {
+            name => match item {
+                FormItem::FreeText(n) => {
                     let (row, rows) = (self.given[n].text.cursor().0, self.given[n].text.lines().len());
                     match name {
                         "Up" if row == 0 => return self.up(),
@@ -184,7 +184,7 @@ impl Form {
                         _ => self.on_text_changed(questions, n),
                     }
                 }
-                _ => match (name, place) {
+                _ => match (name, item) {
                     ("Up" | "k", _) => return self.up(),
                     ("Down" | "j", _) if self.at == last => return FormStep::Nothing,
                     ("Down" | "j", _) => self.at += 1,
@@ -194,23 +194,22 @@ impl Form {
                         self.leaving = true;
                         return FormStep::Wrong("press again to answer none of the questions".into());
                     }
-                    ("Enter" | "a", FormPlace::Send) => return self.send(questions),
+                    ("Enter" | "a", FormItem::Send) => return self.send(questions),
                     (" " | "Enter", _) if hidden => {}
                     (digit, _) if hidden && digit.len() == 1 => {}
-                    (" ", FormPlace::Option(n, option)) => self.choose(questions, n, option),
-                    ("Enter", FormPlace::Option(n, option)) => {
+                    (" ", FormItem::Option(n, option)) => self.choose(questions, n, option),
+                    ("Enter", FormItem::Option(n, option)) => {
                         if !questions[n].multiple {
                             self.choose(questions, n, option);
                         }
                         self.go(questions, true);
                     }
-                    (digit, FormPlace::Option(n, _)) if digit.len() == 1 => {
+                    (digit, FormItem::Option(n, _)) if digit.len() == 1 => {
                         let option = digit.parse::<usize>().ok().and_then(|digit| digit.checked_sub(1));
                         let Some(option) = option else { return FormStep::Nothing };
                         if option < questions[n].options.len() {
                             self.choose(questions, n, option);
-                            self.at =
-                                all.iter().position(|one| *one == FormPlace::Option(n, option)).unwrap_or(self.at);
+                            self.at = all.iter().position(|one| *one == FormItem::Option(n, option)).unwrap_or(self.at);
                             if !questions[n].multiple {
                                 self.go(questions, true);
                             }
@@ -240,10 +239,10 @@ impl Form {
     fn wrong(&self, questions: &[Question], n: usize) -> Option<String> {
         let question = &questions[n];
         let misfit = question.misfit(self.given[n].chosen.len(), &self.given[n].text_counts())?;
-        let of = if question.multiple { " answers" } else { "" };
+        let suffix = if question.multiple { " answers" } else { "" };
         let sort = match (question.fits.number, question.multiple) {
             (None, false) => " characters",
-            _ => of,
+            _ => suffix,
         };
         Some(match misfit {
             Misfit::Missing if question.options.is_empty() => "type an answer".into(),
@@ -270,8 +269,8 @@ impl Form {
         let mut answers = Answers::new();
         for (n, question) in questions.iter().enumerate() {
             if let Some(why) = self.wrong(questions, n) {
-                let all = places(questions);
-                self.at = all.iter().position(|place| place.question() == Some(n)).unwrap_or(0);
+                let all = items(questions);
+                self.at = all.iter().position(|item| item.question() == Some(n)).unwrap_or(0);
                 return FormStep::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
             }
             let given = &self.given[n];
@@ -290,19 +289,19 @@ impl Form {
 
     /// A short description of the keys at the current place.
     pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
-        match self.place(questions) {
-            FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · d skips",
-            FormPlace::Option(..) => "Enter or 1-9 chooses · d skips",
-            FormPlace::Own(_) => "Enter goes on · Ctrl-N skips",
-            FormPlace::Send => "a sends · d skips",
+        match self.item(questions) {
+            FormItem::Option(n, _) if questions[n].multiple => "Space picks · Enter on · d skips",
+            FormItem::Option(..) => "Enter or 1-9 chooses · d skips",
+            FormItem::FreeText(_) => "Enter goes on · Ctrl-N skips",
+            FormItem::Send => "a sends · d skips",
         }
     }
 
     /// Lays the form out behind `before` lines.
     pub(crate) fn layout(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> FormLayout {
         let mut lines: Vec<Line<'static>> = Vec::new();
-        let (mut question_lines, mut place_lines) = (before..before, before..before);
-        let current = self.place(questions);
+        let (mut question_lines, mut item_lines) = (before..before, before..before);
+        let current = self.item(questions);
         let bar = Span::styled("│ ", theme.accent);
         let margin = |columns: usize| Span::raw(" ".repeat(columns));
         for (n, question) in questions.iter().enumerate() {
@@ -341,9 +340,9 @@ impl Form {
                 (false, true) => "(•) ",
                 (false, false) => "( ) ",
             };
-            let mut place = |at: FormPlace, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
+            let mut add_item = |at: FormItem, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
                 if at == current {
-                    place_lines = before + lines.len()..before + lines.len() + rows.len();
+                    item_lines = before + lines.len()..before + lines.len() + rows.len();
                     for row in &mut rows {
                         let pad = width.saturating_sub(row.width());
                         row.spans.push(Span::raw(" ".repeat(pad)));
@@ -363,16 +362,16 @@ impl Form {
                     let more = Span::styled(sanitize::text(more).replace('\n', " "), theme.dim);
                     rows.extend(wrap(&[more], &margin(6), &margin(6), width));
                 }
-                place(FormPlace::Option(n, at), rows, &mut lines);
+                add_item(FormItem::Option(n, at), rows, &mut lines);
             }
             if question.free_text || question.options.is_empty() {
                 let first = match question.options.is_empty() {
                     true => Span::styled("› ", theme.accent),
                     false => Span::styled(format!("  {}other: ", mark(given.text_counts)), theme.accent),
                 };
-                place(
-                    FormPlace::Own(n),
-                    field(&given.text, current == FormPlace::Own(n), &first, width, theme),
+                add_item(
+                    FormItem::FreeText(n),
+                    field(&given.text, current == FormItem::FreeText(n), &first, width, theme),
                     &mut lines,
                 );
             }
@@ -381,15 +380,15 @@ impl Form {
             }
         }
         lines.push(Line::default());
-        let on = current == FormPlace::Send;
+        let on = current == FormItem::Send;
         let style = if on { theme.ok.add_modifier(Modifier::BOLD | Modifier::REVERSED) } else { theme.dim };
         if on {
-            place_lines = before + lines.len()..before + lines.len() + 1;
-            question_lines = place_lines.clone();
+            item_lines = before + lines.len()..before + lines.len() + 1;
+            question_lines = item_lines.clone();
         }
         let text = if questions.len() > 1 { " Send the answers " } else { " Send the answer " };
         lines.push(Line::from(Span::styled(text, style)));
-        FormLayout { lines, question: question_lines, place: place_lines }
+        FormLayout { lines, question: question_lines, item: item_lines }
     }
 }
 

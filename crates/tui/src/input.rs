@@ -15,7 +15,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn of(event: KeyEvent) -> Option<Self> {
+    pub(crate) fn from_event(event: KeyEvent) -> Option<Self> {
         if event.kind == crossterm::event::KeyEventKind::Release {
             return None;
         }

@@ -39,7 +39,6 @@ mod help;
 mod highlight;
 mod image;
 mod input;
-mod kept_reviews;
 mod markdown;
 mod mention;
 mod new_session;
@@ -48,6 +47,7 @@ mod pairing;
 mod qr;
 mod reply;
 mod sanitize;
+mod saved_reviews;
 mod session_list;
 mod settings;
 mod surface;
@@ -122,7 +122,7 @@ pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> 
     let variable = |name: &str| std::env::var(name).ok();
     let light = variable("COLORFGBG")
         .and_then(|all_sessions| all_sessions.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));
-    let theme = Theme::new(Depth::of(variable), light.unwrap_or(false));
+    let theme = Theme::new(Depth::detect(variable), light.unwrap_or(false));
     let size = crossterm::terminal::size().context("the terminal's size")?;
     let viewed_at = std::fs::read(dir.join(VIEWED_FILE))
         .ok()
@@ -130,7 +130,7 @@ pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> 
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
-    app.pages.changes.reviews.drafts = kept_reviews::read(&dir);
+    app.pages.changes.reviews.drafts = saved_reviews::read(&dir);
     (app.shared.environment.address, app.shared.environment.home) = (address, dir.display().to_string());
     app.shared.environment.start_dir = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
@@ -169,7 +169,7 @@ struct EditRequest {
 }
 
 /// The next event of the open session; pending without one.
-async fn next_of(open_session: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
+async fn next_event(open_session: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
     match open_session {
         Some((subscription, follow)) => (*subscription, follow.next().await),
         None => std::future::pending().await,
@@ -259,7 +259,7 @@ impl Shell {
                     Some(Err(why)) => first.push(Msg::Ended(0, why.to_string())),
                     None => all_ended = true,
                 },
-                (subscription, received) = next_of(&mut self.open_session) => match received {
+                (subscription, received) = next_event(&mut self.open_session) => match received {
                     Some(Ok(received)) => first.push(Msg::SessionEvent(subscription, received)),
                     Some(Err(why)) => first.push(Msg::Ended(subscription, why.to_string())),
                     None => self.open_session = None,
@@ -360,12 +360,12 @@ impl Shell {
     }
 
     /// Reads an image of this machine for a prompt.
-    fn read_image(&self, start_dir: &str, place: String, path: String, pasted: Option<String>) {
+    fn read_image(&self, start_dir: &str, target: String, path: String, pasted: Option<String>) {
         let (tx, start_dir) = (self.tx.clone(), PathBuf::from(start_dir));
         tokio::spawn(async move {
             let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &start_dir)).await;
             let image = read.unwrap_or_else(|why| Err(format!("the image could not be read: {why}")));
-            let _ = tx.send(Msg::ImageRead(place, pasted, image)).await;
+            let _ = tx.send(Msg::ImageRead(target, pasted, image)).await;
         });
     }
 
@@ -417,13 +417,13 @@ impl Shell {
                     let key = Some(format!("{}-{key}", self.run));
                     self.starting = Some(self.call(tag, ApiRequest { key, ..request }));
                 }
-                Effect::ReadImage { place, path, pasted } => {
-                    self.read_image(&app.shared.environment.start_dir, place, path, pasted)
+                Effect::ReadImage { target, path, pasted } => {
+                    self.read_image(&app.shared.environment.start_dir, target, path, pasted)
                 }
                 Effect::Edit { root, path, line } => self.edit = Some(EditRequest { root, path, line }),
-                Effect::KeepReview(session, review) => {
-                    if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
-                        app.shared.say(&format!("the review is kept only until you quit: {why}"), true);
+                Effect::SaveReview(session, review) => {
+                    if let Err(why) = saved_reviews::save(&self.dir, &session, review) {
+                        app.shared.show_notice(&format!("the review is kept only until you quit: {why}"), true);
                     }
                 }
                 // The connection closes with the task, and the gateway undoes the unfinished start.

@@ -86,7 +86,7 @@ pub(crate) struct StartProblem {
 /// The outcome of a key of the form.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FormOutcome {
-    Stay,
+    Nothing,
     Close,
     Start,
     /// Starts the agent, so that it lists its earlier conversations.
@@ -580,7 +580,7 @@ impl NewSessionForm {
             return match (name, &start.session) {
                 ("Esc" | "C-c", Some(session)) => FormOutcome::Open(session.clone()),
                 ("Esc" | "C-c", None) => FormOutcome::Cancel,
-                _ => FormOutcome::Stay,
+                _ => FormOutcome::Nothing,
             };
         }
         // The field may have been removed.
@@ -588,11 +588,11 @@ impl NewSessionForm {
             self.focus_on(if self.is_earlier(runtimes) { FormField::Earlier } else { FormField::Prompt });
         }
         if self.focus == FormField::Prompt && self.files.key(name, &mut self.prompt) {
-            return FormOutcome::Stay;
+            return FormOutcome::Nothing;
         }
         match name {
             "Esc" | "C-c" => return FormOutcome::Close,
-            "C-o" => return if self.problem.is_some() { FormOutcome::Problem } else { FormOutcome::Stay },
+            "C-o" => return if self.problem.is_some() { FormOutcome::Problem } else { FormOutcome::Nothing },
             "S-Tab" => self.go(-1, runtimes),
             "Tab" if self.focus == FormField::Folder && self.tab(now) => {}
             "Tab" if !self.slash().is_empty() => {
@@ -636,7 +636,7 @@ impl NewSessionForm {
                 FormField::Earlier => return self.earlier_key(key, runtimes),
             },
         }
-        FormOutcome::Stay
+        FormOutcome::Nothing
     }
 
     fn agent_key(&mut self, name: &str, runtimes: &[RuntimeItem]) -> FormOutcome {
@@ -645,7 +645,7 @@ impl NewSessionForm {
         let to = match name {
             "Down" | "j" if at == last => {
                 self.go(1, runtimes);
-                return FormOutcome::Stay;
+                return FormOutcome::Nothing;
             }
             "Down" | "j" => at + 1,
             "Up" | "k" => at.saturating_sub(1),
@@ -663,17 +663,17 @@ impl NewSessionForm {
                         let passes =
                             all.get(at).is_some_and(|one| one.kind == AgentChoiceKind::Installed) && !self.earlier;
                         self.go(if passes { 2 } else { 1 }, runtimes);
-                        FormOutcome::Stay
+                        FormOutcome::Nothing
                     }
                 };
             }
-            _ => return FormOutcome::Stay,
+            _ => return FormOutcome::Nothing,
         };
         if let Some(one) = all.get(to) {
             self.problem = None;
             self.agent.chosen.clone_from(&one.name);
         }
-        FormOutcome::Stay
+        FormOutcome::Nothing
     }
 
     /// The focused field, if it is a plain one-line field.
@@ -740,16 +740,16 @@ impl NewSessionForm {
             }
             "Enter" => {
                 let visible = self.conversations.visible();
-                let Some(past) = visible.get(self.conversations.at) else { return FormOutcome::Stay };
+                let Some(past) = visible.get(self.conversations.at) else { return FormOutcome::Nothing };
                 return past.session.clone().map_or(FormOutcome::Start, FormOutcome::Open);
             }
-            "M-Enter" | "C-j" | "S-Enter" => return FormOutcome::Stay,
+            "M-Enter" | "C-j" | "S-Enter" => return FormOutcome::Nothing,
             _ => {
                 input::edit(&mut self.conversations.filter, key);
                 0
             }
         };
-        FormOutcome::Stay
+        FormOutcome::Nothing
     }
 
     /// Pastes text: a one-line field joins its lines.
@@ -784,7 +784,7 @@ impl NewSessionForm {
     /// Handles a click: it focuses a field, or chooses a row of its list.
     pub(crate) fn click(&mut self, hit: FormHit, now: i64, runtimes: &[RuntimeItem]) -> FormOutcome {
         if self.start.is_some() {
-            return FormOutcome::Stay;
+            return FormOutcome::Nothing;
         }
         match hit {
             FormHit::Field(FormField::Way) if self.focus == FormField::Way => self.earlier = !self.earlier,
@@ -815,6 +815,6 @@ impl NewSessionForm {
             }
             FormHit::Row(..) => {}
         }
-        FormOutcome::Stay
+        FormOutcome::Nothing
     }
 }

@@ -90,7 +90,7 @@ pub(crate) enum PairCall {
 /// The outcome of a key or a reply.
 #[derive(Debug, PartialEq)]
 pub(crate) enum PairOutcome {
-    Stay,
+    Nothing,
     Close,
     Call { call: PairCall, request: ApiRequest },
 }
@@ -136,12 +136,12 @@ impl PairingSheet {
         match &mut self.step {
             PairStep::Choose { requested: true } | PairStep::Code(_) => match name {
                 "Esc" | "q" => PairOutcome::Close,
-                _ => PairOutcome::Stay,
+                _ => PairOutcome::Nothing,
             },
             PairStep::Choose { .. } => self.choose_key(name),
             PairStep::Joined { code, number, since, confirmed, .. } => match name {
                 // A key that was pressed before the device joined is not an answer.
-                _ if now - *since < ARM_DELAY => PairOutcome::Stay,
+                _ if now - *since < ARM_DELAY => PairOutcome::Nothing,
                 "y" if !*confirmed => {
                     *confirmed = true;
                     let body = ConfirmPairing { number: Some((*number).into()) };
@@ -149,20 +149,20 @@ impl PairingSheet {
                     PairOutcome::Call { call: PairCall::Confirm, request }
                 }
                 "n" | "Esc" => PairOutcome::Close,
-                _ => PairOutcome::Stay,
+                _ => PairOutcome::Nothing,
             },
             PairStep::Paired(_) => match name {
                 "Esc" | "q" | "Enter" => PairOutcome::Close,
-                _ => PairOutcome::Stay,
+                _ => PairOutcome::Nothing,
             },
             PairStep::Ended(_) => match name {
                 "Esc" | "q" => PairOutcome::Close,
                 "Enter" => {
                     self.problem.clear();
                     self.step = PairStep::Choose { requested: false };
-                    PairOutcome::Stay
+                    PairOutcome::Nothing
                 }
-                _ => PairOutcome::Stay,
+                _ => PairOutcome::Nothing,
             },
         }
     }
@@ -193,7 +193,7 @@ impl PairingSheet {
             }
             _ => {}
         }
-        PairOutcome::Stay
+        PairOutcome::Nothing
     }
 
     /// Applies the reply to a call.
@@ -229,7 +229,7 @@ impl PairingSheet {
             },
             PairCall::Revoke => {}
         }
-        PairOutcome::Stay
+        PairOutcome::Nothing
     }
 
     /// Applies the state of the pairing.
@@ -249,7 +249,7 @@ impl PairingSheet {
         match self.code() {
             // The reply to the confirmation ends a confirmed pairing.
             Some(_) if !matches!(self.step, PairStep::Joined { confirmed: true, .. }) => self.poll(),
-            _ => PairOutcome::Stay,
+            _ => PairOutcome::Nothing,
         }
     }
 
@@ -257,7 +257,7 @@ impl PairingSheet {
     pub(crate) fn on_tick(&mut self, now: i64) -> PairOutcome {
         match self.due {
             Some(at) if at <= now => self.poll(),
-            _ => PairOutcome::Stay,
+            _ => PairOutcome::Nothing,
         }
     }
 
@@ -267,14 +267,14 @@ impl PairingSheet {
             PairStep::Joined { .. } => PairingState::Joined,
             _ => PairingState::Waiting,
         };
-        let Some(code) = self.code() else { return PairOutcome::Stay };
+        let Some(code) = self.code() else { return PairOutcome::Nothing };
         let request = calls::pairing(&code.id, Some(WAIT_SECONDS), Some(known)).request;
         PairOutcome::Call { call: PairCall::Poll, request }
     }
 
     /// The call that closes the pairing and revokes an unused code.
     pub(crate) fn end(&self) -> PairOutcome {
-        self.code().map_or(PairOutcome::Stay, |code| revoke(&code.id))
+        self.code().map_or(PairOutcome::Nothing, |code| revoke(&code.id))
     }
 }
 

@@ -33,10 +33,10 @@ impl SessionRow {
 /// Builds the rows from the sessions in their order: projects that wait for an answer first, the others by their latest news. A single
 /// project has no heading. With `unfolded`, folded projects are shown too.
 pub(crate) fn session_rows(list: &[&SessionItem], folded: &BTreeSet<String>, unfolded: bool) -> Vec<SessionRow> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
     let mut projects: Vec<(&str, Vec<&SessionItem>)> = Vec::new();
     for session in list {
-        let at = *places.entry(&session.project_root).or_insert_with(|| {
+        let at = *indexes.entry(&session.project_root).or_insert_with(|| {
             projects.push((&session.project_root, Vec::new()));
             projects.len() - 1
         });

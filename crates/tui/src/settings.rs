@@ -93,7 +93,7 @@ impl SettingCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChoice {
     pub(crate) command: String,
-    pub(crate) what: String,
+    pub(crate) description: String,
     pub(crate) call: SettingCall,
 }
 
@@ -171,7 +171,7 @@ impl Settings {
         for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
             all.push(SettingChoice {
                 command: format!("mode {}", mode.name),
-                what: format!("the agent's mode: {}", mode.name),
+                description: format!("the agent's mode: {}", mode.name),
                 call: SettingCall::Mode(mode.id.clone()),
             });
         }
@@ -186,12 +186,12 @@ impl Settings {
                     false => SettingCall::Option { option: option.id.clone(), value: choice.id.clone() },
                 };
                 // An option may have the name of a UI command; a `set` command never has.
-                let (command, what) = if *model {
+                let (command, kind) = if *model {
                     (format!("model {}", choice.name), "model".to_owned())
                 } else {
                     (format!("set {} {}", option.name, choice.name), option.name.clone())
                 };
-                all.push(SettingChoice { command, what: format!("the agent's {what}: {}", choice.name), call });
+                all.push(SettingChoice { command, description: format!("the agent's {kind}: {}", choice.name), call });
             }
         }
         all

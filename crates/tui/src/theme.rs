@@ -17,7 +17,7 @@ pub(crate) enum Depth {
 
 impl Depth {
     /// The depth that the environment reports.
-    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if set("NO_COLOR").is_some() {
             return Self::None;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn theme_reads_the_number_of_colours_from_the_environment() {
         let depth = |pairs: &[(&str, &str)]| {
-            Depth::of(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+            Depth::detect(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };
         assert_eq!(depth(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]), Depth::True);
         assert_eq!(depth(&[("TERM", "tmux-256color")]), Depth::Indexed);

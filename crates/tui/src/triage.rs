@@ -105,7 +105,7 @@ impl Triage {
                 closed.insert(id.clone(), self.closed.get(id).copied().unwrap_or(now));
             }
         }
-        let stays = |id: &str| match requests.get(id) {
+        let is_retained = |id: &str| match requests.get(id) {
             Some((_, None)) => true,
             Some(_) => closed.get(id).is_some_and(|at| now - at < LINGER_TIME),
             None => false,
@@ -116,7 +116,7 @@ impl Triage {
             .map(|(ask, _)| ask)
             .collect();
         added.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
-        let mut order: Vec<String> = self.order.iter().filter(|id| in_use && stays(id)).cloned().collect();
+        let mut order: Vec<String> = self.order.iter().filter(|id| in_use && is_retained(id)).cloned().collect();
         order.extend(added.into_iter().map(|ask| ask.id.clone()));
         self.rows = clustered(&order, requests, &self.folded);
         // The rows are in the order of the groups, to which further requests are added.
@@ -205,7 +205,7 @@ impl Triage {
     /// The selected requests in their current versions.
     pub(crate) fn selection(&self, requests: &Requests) -> Vec<MeantRequest> {
         let ids = self.order.iter().filter(|id| self.selected.contains(*id));
-        ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::of(ask)).collect()
+        ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::new(ask)).collect()
     }
 
     /// The plan of one answer to all requests of `selection`. A request that has changed or was answered is left out.
@@ -222,7 +222,7 @@ impl Triage {
 
     fn judge(&self, selection: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Answer, &'static str> {
         let Some((ask, None)) = requests.get(&selection.id) else { return Err("answered already") };
-        if MeantRequest::of(ask) != *selection {
+        if MeantRequest::new(ask) != *selection {
             return Err("it changed: read it again");
         }
         if ask.request.observe_only {
@@ -267,7 +267,7 @@ pub(crate) struct MeantRequest {
 }
 
 impl MeantRequest {
-    fn of(ask: &RequestView) -> Self {
+    fn new(ask: &RequestView) -> Self {
         Self { id: ask.id.clone(), digest: ask.request.digest.clone(), revision: ask.request.revision }
     }
 }

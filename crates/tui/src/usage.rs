@@ -80,7 +80,7 @@ pub(crate) struct UsageSheet {
 /// The outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UsageOutcome {
-    Stay,
+    Nothing,
     Close,
     Read,
     Set(CeilingKind),
@@ -141,7 +141,7 @@ impl UsageSheet {
             _ => self.scroll,
         }
         .min(end);
-        if read { UsageOutcome::Read } else { UsageOutcome::Stay }
+        if read { UsageOutcome::Read } else { UsageOutcome::Nothing }
     }
 
     /// The call that reads a part, for a moment in a time zone.
@@ -233,8 +233,8 @@ impl UsageSheet {
 
     /// Draws a bar for each day.
     fn bars(&self, days: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'static>>) {
-        let tells = days.total.input_tokens.is_some() || days.total.output_tokens.is_some();
-        let mut measures: Vec<Option<&str>> = if tells { vec![None] } else { Vec::new() };
+        let has_tokens = days.total.input_tokens.is_some() || days.total.output_tokens.is_some();
+        let mut measures: Vec<Option<&str>> = if has_tokens { vec![None] } else { Vec::new() };
         measures.extend(days.total.costs.iter().map(|cost| Some(cost.currency.as_str())));
         let Some(measure) = measures.get(self.measure % measures.len().max(1)).copied() else { return };
         let name = measure.map_or("tokens".to_owned(), |currency| format!("cost ({})", sanitize::line(currency, 3)));

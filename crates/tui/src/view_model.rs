@@ -302,7 +302,7 @@ pub(crate) struct SessionItem {
     pub(crate) state: SessionState,
     pub(crate) run: Option<RunId>,
     /// The current activity, from the gateway or derived here.
-    pub(crate) doing: String,
+    pub(crate) activity: String,
     pub(crate) open: usize,
     pub(crate) queue: Vec<QueuedItem>,
     pub(crate) archived: bool,
@@ -331,7 +331,7 @@ impl SessionItem {
             cwd,
             state: session.state,
             run: session.run_id.clone(),
-            doing: optional_line(session.doing.as_deref()),
+            activity: optional_line(session.doing.as_deref()),
             open: session.open_requests,
             queue: session.queue.iter().map(QueuedItem::new).collect(),
             archived: session.archived,

@@ -11,17 +11,17 @@ impl App {
         if !layout::fits(&self.shared) || covered || self.shared.card.card.is_none() {
             return None;
         }
-        self.card_place()
+        self.card_space()
     }
 
     /// The space for a card: its width and maximum height.
-    fn card_place(&self) -> Option<Rect> {
+    fn card_space(&self) -> Option<Rect> {
         let middle = layout::panes(&self.shared).middle;
         match self.shared.page {
-            TuiPage::Session | TuiPage::Inbox => layout::detail_card_place(&self.shared).or_else(|| {
+            TuiPage::Session | TuiPage::Inbox => layout::detail_card_space(&self.shared).or_else(|| {
                 Some(match middle.width {
-                    0 => self.pages.inbox.card_place(&self.shared),
-                    _ => self.pages.session.card_place(&self.shared),
+                    0 => self.pages.inbox.card_space(&self.shared),
+                    _ => self.pages.session.card_space(&self.shared),
                 })
             }),
             _ => None,
@@ -34,7 +34,7 @@ impl App {
         let panes = layout::panes(&self.shared);
         let area = match panes.middle.width > 0 && panes.detail.width == 0 {
             true => self.pages.session.card_rect(&self.shared),
-            false => layout::card_rect(&self.shared, self.card_place()?)?,
+            false => layout::card_rect(&self.shared, self.card_space()?)?,
         };
         pages::option_at(&self.shared, area, column, row)
     }
@@ -59,7 +59,7 @@ impl App {
         let Some(mut card) = self.shared.card.card.take() else { return false };
         let Some((ask, outcome)) = self.shared.requests.get(&card.id) else { return false };
         let shape = card.shape(ask, area.width, usize::from(area.height), &self.shared.theme);
-        card.mark_shown(&shape);
+        card.update_scroll(&shape);
         let action = card.key(key, ask, outcome.as_ref(), self.shared.now, shape.rows);
         let id = card.id.clone();
         match action {
@@ -98,7 +98,7 @@ impl App {
         let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
         self.pages.inbox.list.chosen = Some(list[at].clone());
         if list[at] != id {
-            self.shared.show_card_of(Some(&list[at]));
+            self.shared.show_card(Some(&list[at]));
         }
         self.shared.focus_card();
     }

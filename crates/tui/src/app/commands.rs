@@ -20,10 +20,10 @@ impl App {
             }
             AfterConfirm::Ceiling(ceiling, known) => return self.set_ceiling(ceiling, *known, text, effects),
             AfterConfirm::Image(_) if text.is_empty() => return,
-            AfterConfirm::Image(place) => {
+            AfterConfirm::Image(target) => {
                 // The format of a dropped file: in quotes, or with backslashes.
                 let path = attachments::pasted_path(text).unwrap_or_else(|| text.to_owned());
-                Effect::ReadImage { place, path, pasted: None }
+                Effect::ReadImage { target, path, pasted: None }
             }
             AfterConfirm::Call { tag, request } => Effect::Call { tag, request, key: CallKey::None },
             AfterConfirm::StartAgent => {
@@ -65,7 +65,7 @@ impl App {
         }
         for choice in self.choices() {
             if fits(&choice.command) {
-                list.push((rank(&choice.command.to_lowercase()), choice.command, choice.what));
+                list.push((rank(&choice.command.to_lowercase()), choice.command, choice.description));
             }
         }
         for session in self.pages.sessions.ordered(&self.shared) {
@@ -136,7 +136,7 @@ impl App {
             "mouse" => {
                 self.mouse = !self.mouse;
                 effects.push(Effect::Mouse(self.mouse));
-                self.shared.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
+                self.shared.show_notice(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
             "surface" => self.pages.session.open_surface(&mut self.shared),
             "changes" => self.open_changes(effects),
@@ -151,7 +151,7 @@ impl App {
                 });
             }
             "resume" => match self.shared.runtimes.as_slice() {
-                [] => self.shared.say("no runtime is attached: start one with `plexus run`", true),
+                [] => self.shared.show_notice("no runtime is attached: start one with `plexus run`", true),
                 [only] => {
                     let id = only.id.clone();
                     self.open_form(Some(&id), true, effects);
@@ -160,7 +160,7 @@ impl App {
             },
             "new" => self.open_form(None, false, effects),
             _ => {
-                let Some(session) = session else { return self.shared.say("open a session first", true) };
+                let Some(session) = session else { return self.shared.show_notice("open a session first", true) };
                 self.session_command(name, &session, effects);
             }
         }
@@ -169,7 +169,9 @@ impl App {
     /// Shows the changes of the open session.
     fn open_changes(&mut self, effects: &mut Vec<Effect>) {
         let open = self.pages.session.id().filter(|_| self.shared.page == TuiPage::Session);
-        let Some(session) = open.map(str::to_owned) else { return self.shared.say("open a session first", true) };
+        let Some(session) = open.map(str::to_owned) else {
+            return self.shared.show_notice("open a session first", true);
+        };
         self.with(effects, |pages, cx| pages.changes.open(&session, cx));
     }
 
@@ -178,7 +180,7 @@ impl App {
         let cancel = |run: &RunId| calls::cancel(&id, &CancelRun { run_id: Some(run.clone()), ..CancelRun::default() });
         match name {
             "cancel" => match &session.run {
-                None => self.shared.say("nothing runs", false),
+                None => self.shared.show_notice("nothing runs", false),
                 Some(run) => self.shared.confirm(
                     "Cancel the run? Its open requests are withdrawn.".into(),
                     AfterConfirm::call(CallTag::Notice("the run is cancelled".into()), cancel(run)),
@@ -195,7 +197,7 @@ impl App {
                 Some(queued) => {
                     effects.push(Effect::call(CallTag::Notice("taken back".into()), cancel(&queued.run)));
                 }
-                None => self.shared.say("no prompt is queued", false),
+                None => self.shared.show_notice("no prompt is queued", false),
             },
             "rename" => {
                 self.shared.overlay = Some(Overlay::Input {
@@ -246,21 +248,23 @@ impl App {
     /// Copies the chosen block of the conversation, or its end.
     fn copy(&mut self, effects: &mut Vec<Effect>) {
         match self.pages.session.conversation.as_ref().and_then(Conversation::copied) {
-            Some(text) if text.len() > COPY_MAX => self.shared.say("too long for the clipboard: export it (E)", true),
+            Some(text) if text.len() > COPY_MAX => {
+                self.shared.show_notice("too long for the clipboard: export it (E)", true)
+            }
             Some(text) => {
-                self.shared.say(&format!("copied {} lines", text.lines().count()), false);
+                self.shared.show_notice(&format!("copied {} lines", text.lines().count()), false);
                 effects.push(Effect::Copy(text));
             }
-            None => self.shared.say("nothing to copy here", false),
+            None => self.shared.show_notice("nothing to copy here", false),
         }
     }
 
     /// Applies the outcome of archiving a session; reads the worktrees, to offer the removal of the session's own.
     pub(super) fn on_archived(&mut self, folder: String, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
-            Some(why) => self.shared.say(&format!("not archived: {why}"), true),
+            Some(why) => self.shared.show_notice(&format!("not archived: {why}"), true),
             None => {
-                self.shared.say("archived; e restores it", false);
+                self.shared.show_notice("archived; e restores it", false);
                 effects.push(Effect::call(CallTag::Worktrees(folder), calls::worktrees()));
             }
         }

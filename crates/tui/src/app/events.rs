@@ -53,10 +53,10 @@ impl App {
                 if self.shared.sessions.all.remove(id).is_some()
                     && self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == id)
                 {
-                    self.shared.say("this session was deleted", true);
+                    self.shared.show_notice("this session was deleted", true);
                 }
                 self.shared.sessions.changed = true;
-                self.shared.sessions.doing.remove(id);
+                self.shared.sessions.activities.remove(id);
                 self.shared.sessions.unread.remove(id);
                 self.shared.sessions.deleted.insert(id.to_owned());
             }
@@ -146,20 +146,20 @@ impl App {
                     call.update(update);
                     let title = line(call.title());
                     if call.is_finished() {
-                        self.shared.sessions.doing.remove(session);
+                        self.shared.sessions.activities.remove(session);
                     } else if !title.is_empty() {
-                        self.shared.sessions.doing.insert(session.to_owned(), title);
+                        self.shared.sessions.activities.insert(session.to_owned(), title);
                     }
                 }
             }
             Some(Kind::AgentThoughtChunk) => {
-                self.shared.sessions.doing.insert(session.to_owned(), "thinking".into());
+                self.shared.sessions.activities.insert(session.to_owned(), "thinking".into());
             }
             Some(Kind::AgentMessageChunk) => {
-                self.shared.sessions.doing.insert(session.to_owned(), "writing".into());
+                self.shared.sessions.activities.insert(session.to_owned(), "writing".into());
             }
             Some(Kind::RunEnded) => {
-                self.shared.sessions.doing.remove(session);
+                self.shared.sessions.activities.remove(session);
             }
             _ => {}
         }
@@ -217,10 +217,10 @@ impl App {
                 }
             }
             CallTag::Restart(runtime) => match reply.problem() {
-                None => self.shared.say(&format!("{runtime} is restarting; sent when ready"), false),
+                None => self.shared.show_notice(&format!("{runtime} is restarting; sent when ready"), false),
                 Some(why) => {
                     self.pages.session.forget_restart();
-                    self.shared.say(&format!("not restarted: {why}"), true);
+                    self.shared.show_notice(&format!("not restarted: {why}"), true);
                 }
             },
             CallTag::Older(greeting) if greeting != self.shared.sessions.greeting => {}
@@ -228,7 +228,7 @@ impl App {
                 Ok(page) => self.add_older_sessions(&page),
                 // The next key fetches it again.
                 Err(why) => {
-                    self.shared.say(&format!("older sessions could not be read: {why}"), true);
+                    self.shared.show_notice(&format!("older sessions could not be read: {why}"), true);
                     self.shared.sessions.older_failed = true;
                 }
             },
@@ -265,7 +265,7 @@ impl App {
             CallTag::Logs | CallTag::Checks | CallTag::Servers | CallTag::Skills => self.on_text_reply(&tag, reply),
             CallTag::Link => match reply.read() {
                 Ok(Share { url, .. }) => self.show_link(sanitize::line(&url, LINK_MAX), effects),
-                Err(why) => self.shared.say(&format!("no link: {why}"), true),
+                Err(why) => self.shared.show_notice(&format!("no link: {why}"), true),
             },
             CallTag::Action { session, surface } => {
                 let stale = reply.refusal().is_some_and(|refusal| refusal.code == STALE_SURFACE);
@@ -294,8 +294,8 @@ impl App {
     /// Shows the notice of a completed call, or the reason why it failed.
     fn on_done(&mut self, text: &str, problem: Option<String>, effects: &mut Vec<Effect>) {
         match problem {
-            None => self.shared.say(text, false),
-            Some(why) => self.shared.say(&format!("{text}: not done: {why}"), true),
+            None => self.shared.show_notice(text, false),
+            Some(why) => self.shared.show_notice(&format!("{text}: not done: {why}"), true),
         }
         self.refresh(effects);
     }
@@ -319,7 +319,7 @@ impl App {
             Ok((title, text, scroll)) => {
                 self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll });
             }
-            Err(why) => self.shared.say(&why, true),
+            Err(why) => self.shared.show_notice(&why, true),
         }
     }
 
@@ -367,9 +367,9 @@ impl App {
         if let Some(receipt) = winner {
             let ask = self.shared.requests.get(id).map(|(ask, _)| ask);
             let text = RequestResult::new(&receipt, ask).text(self.shared.now);
-            self.shared.say(&format!("too late: {text}"), false);
+            self.shared.show_notice(&format!("too late: {text}"), false);
         } else if problem.is_some() {
-            self.shared.say(&format!("not answered: {why}"), true);
+            self.shared.show_notice(&format!("not answered: {why}"), true);
         }
     }
 
@@ -390,7 +390,7 @@ impl App {
             Ok(_) => "the gateway sent another one".to_owned(),
             Err(why) => why,
         };
-        self.shared.say(&format!("the complete request could not be loaded: {why}"), true);
+        self.shared.show_notice(&format!("the complete request could not be loaded: {why}"), true);
     }
 
     /// Applies a page of older sessions.
@@ -418,7 +418,7 @@ impl App {
             return;
         }
         if matches!(session.state, SessionState::Idle | SessionState::Exited) {
-            self.shared.sessions.doing.remove(&session.id);
+            self.shared.sessions.activities.remove(&session.id);
         }
         self.shared.sessions.apply_update(session);
     }

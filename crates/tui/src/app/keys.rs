@@ -23,7 +23,7 @@ impl App {
                     self.shared.quit = true;
                 }
                 self.interrupted = self.shared.now;
-                return self.shared.say("press Ctrl-C again to quit; agents keep running", false);
+                return self.shared.show_notice("press Ctrl-C again to quit; agents keep running", false);
             }
             "C-z" => return effects.push(Effect::Suspend),
             "C-l" => return effects.push(Effect::Redraw),
@@ -92,7 +92,7 @@ impl App {
         // Pasted text is text only: no line is sent, and no key acts.
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         if text.len() > input::TEXT_MAX {
-            return self.shared.say("too long to paste", true);
+            return self.shared.show_notice("too long to paste", true);
         }
         let single = text.replace('\n', " ");
         match &mut self.shared.overlay {

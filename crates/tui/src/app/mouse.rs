@@ -65,9 +65,9 @@ impl App {
         if let Some(letter) = self.card_option_at(mouse.column, mouse.row) {
             if self.shared.page == TuiPage::Inbox && !self.pages.inbox.triage.selected.is_empty() {
                 let text = "several are selected: a allows once, d denies, X clears the selection";
-                return self.shared.say(text, false);
+                return self.shared.show_notice(text, false);
             }
-            if let Some(key) = Key::of(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)) {
+            if let Some(key) = Key::from_event(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)) {
                 // The press is on the answer itself: the guard of its appearance is enough.
                 self.shared.card.from_composer |= in_session && self.shared.writing;
                 self.shared.writing &= !in_session;

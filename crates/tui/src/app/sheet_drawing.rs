@@ -15,7 +15,7 @@ use crate::usage::UsageSheet;
 /// Maximum width of the window of a pairing without its picture, in columns.
 const PAIRING_MAX: u16 = 74;
 /// Width of the text beside the picture of a code, in columns.
-const BESIDE: u16 = 34;
+const CODE_TEXT_WIDTH: u16 = 34;
 
 /// The last line of the usage that can be the first one on the screen.
 pub(crate) fn usage_end(shared: &Shared, sheet: &UsageSheet) -> usize {
@@ -150,31 +150,31 @@ impl Draw<'_> {
         let (width, height) = (shared.size.0.saturating_sub(2), shared.size.1.saturating_sub(2));
         let alone = width.min(PAIRING_MAX);
         let narrow = code_lines(shared, sheet, code, usize::from(alone.saturating_sub(4)), true);
-        let beside = high > 0 && width >= wide + BESIDE + 6 && height >= high + 2;
-        let below = high > 0 && !beside && width >= wide + 4 && height >= high + 2 + size(narrow.len());
-        let lines = match (beside, below) {
-            (true, _) => code_lines(shared, sheet, code, usize::from(BESIDE), true),
+        let is_side_by_side = high > 0 && width >= wide + CODE_TEXT_WIDTH + 6 && height >= high + 2;
+        let below = high > 0 && !is_side_by_side && width >= wide + 4 && height >= high + 2 + size(narrow.len());
+        let lines = match (is_side_by_side, below) {
+            (true, _) => code_lines(shared, sheet, code, usize::from(CODE_TEXT_WIDTH), true),
             (_, true) => narrow,
             _ => code_lines(shared, sheet, code, usize::from(alone.saturating_sub(4)), false),
         };
-        let (window_width, window_height) = match (beside, below) {
-            (true, _) => (wide + BESIDE + 6, high.max(size(lines.len())) + 2),
+        let (window_width, window_height) = match (is_side_by_side, below) {
+            (true, _) => (wide + CODE_TEXT_WIDTH + 6, high.max(size(lines.len())) + 2),
             (_, true) => (alone, high + 2 + size(lines.len())),
             _ => (alone, size(lines.len()) + 2),
         };
         let inside = self.window(window_width, window_height, "Add a device · Esc");
         let mut at = (inside.x, inside.y, inside.width);
-        if beside || below {
+        if is_side_by_side || below {
             // Light blocks on dark, whatever colours the terminal has.
             let style = match theme.depth {
                 Depth::None => Style::new(),
                 Depth::Ansi | Depth::Indexed | Depth::True => Style::new().fg(Color::White).bg(Color::Black),
             };
-            let x = if beside { inside.x } else { inside.x + inside.width.saturating_sub(wide) / 2 };
+            let x = if is_side_by_side { inside.x } else { inside.x + inside.width.saturating_sub(wide) / 2 };
             for (n, line) in (0..inside.height).zip(picture) {
                 self.put(x, inside.y + n, Span::styled(line, style), wide);
             }
-            at = match beside {
+            at = match is_side_by_side {
                 true => (inside.x + wide + 2, inside.y, inside.width.saturating_sub(wide + 2)),
                 false => (inside.x, inside.y + high, inside.width),
             };
@@ -197,23 +197,23 @@ fn code_lines(
     let theme = &shared.theme;
     let none = Span::raw("");
     let mut lines = Vec::new();
-    let mut say = |text: String, style: Style| lines.extend(wrap(&[Span::styled(text, style)], &none, &none, space));
+    let mut add = |text: String, style: Style| lines.extend(wrap(&[Span::styled(text, style)], &none, &none, space));
     let address = code.url.split('#').next().unwrap_or_default();
-    say(format!("Code     {}", code.code), theme.accent.add_modifier(Modifier::BOLD));
-    say(format!("Address  {address}"), theme.text);
+    add(format!("Code     {}", code.code), theme.accent.add_modifier(Modifier::BOLD));
+    add(format!("Address  {address}"), theme.text);
     let left = ((code.expires - shared.now) / 1000).max(0);
-    say(format!("Valid for {left} s, once. Waiting for the device …"), theme.busy);
+    add(format!("Valid for {left} s, once. Waiting for the device …"), theme.busy);
     if !sheet.problem.is_empty() {
-        say(sheet.problem.clone(), theme.bad);
+        add(sheet.problem.clone(), theme.bad);
     }
     if code.is_local() {
         let text = "Only this machine reaches this address. For a phone, run `plexus phone` in another terminal.";
-        say(text.into(), theme.warn);
+        add(text.into(), theme.warn);
     }
     let text = match pictured {
         true => "Scan it with the device’s camera, or open the address there and type the code.",
         false => "Open the address on the device and type the code. In a larger window there is a QR code.",
     };
-    say(text.into(), theme.dim);
+    add(text.into(), theme.dim);
     lines
 }

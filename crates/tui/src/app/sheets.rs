@@ -102,7 +102,7 @@ impl App {
     pub(super) fn usage_key(&mut self, mut sheet: UsageSheet, key: &Key, effects: &mut Vec<Effect>) {
         match sheet.key(key.name(), sheet_drawing::usage_end(&self.shared, &sheet)) {
             UsageOutcome::Close => {}
-            UsageOutcome::Stay => self.shared.overlay = Some(Overlay::Usage(Box::new(sheet))),
+            UsageOutcome::Nothing => self.shared.overlay = Some(Overlay::Usage(Box::new(sheet))),
             UsageOutcome::Read => self.read_usage(sheet, effects),
             UsageOutcome::Set(ceiling) => {
                 let Some(known) = &sheet.ceilings else { return };
@@ -139,7 +139,7 @@ impl App {
     ) {
         match ceilings::settings(&known, ceiling, text) {
             Err(why) => {
-                self.shared.say(&why, true);
+                self.shared.show_notice(&why, true);
                 self.ask_ceiling(ceiling, known, text);
             }
             Ok(settings) => effects.push(Effect::call(CallTag::Ceilings, calls::set_ceilings(&settings))),
@@ -149,8 +149,8 @@ impl App {
     /// Applies the outcome of setting a ceiling, and shows the usage again.
     pub(super) fn on_ceilings(&mut self, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
-            None => self.shared.say("the ceiling is set", false),
-            Some(why) => self.shared.say(&format!("the ceiling was not set: {why}"), true),
+            None => self.shared.show_notice("the ceiling is set", false),
+            Some(why) => self.shared.show_notice(&format!("the ceiling was not set: {why}"), true),
         }
         if self.shared.overlay.is_none() {
             self.open_usage(effects);
@@ -173,7 +173,7 @@ impl App {
         if facts.me.is_none() {
             match reply.read() {
                 Ok(me) => facts.me = Some(me),
-                Err(why) => return self.shared.say(&format!("the settings could not be read: {why}"), true),
+                Err(why) => return self.shared.show_notice(&format!("the settings could not be read: {why}"), true),
             }
             if facts.administers() {
                 return effects.push(Effect::call(CallTag::Settings(Box::new(facts)), calls::listeners()));

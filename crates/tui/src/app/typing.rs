@@ -108,7 +108,7 @@ impl App {
             self.shared.write();
             self.pages.session.composer.insert_str(run);
         } else {
-            self.shared.say("letters typed in a row are not commands here; ? lists the keys", false);
+            self.shared.show_notice("letters typed in a row are not commands here; ? lists the keys", false);
         }
     }
 

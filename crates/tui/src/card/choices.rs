@@ -32,7 +32,7 @@ impl CardChoice {
         Self { key: key.into(), verb: verb.into(), label: String::new(), allows, available: true }
     }
 
-    fn of(action: &AnswerAction, width: usize) -> Option<Self> {
+    fn from_action(action: &AnswerAction, width: usize) -> Option<Self> {
         let rule = action.role.rule();
         let most = match action.role {
             AnswerRole::Choose => CONTENT_MAX.min(width.saturating_sub(14)),
@@ -59,7 +59,8 @@ pub(super) fn choices_of(ask: &RequestView, width: usize) -> Vec<CardChoice> {
     if ask.request.observe_only || ask.action(AnswerRole::Send).is_some() {
         return Vec::new();
     }
-    let mut all: Vec<CardChoice> = ask.actions.iter().filter_map(|action| CardChoice::of(action, width)).collect();
+    let mut all: Vec<CardChoice> =
+        ask.actions.iter().filter_map(|action| CardChoice::from_action(action, width)).collect();
     if ask.editable.is_some() {
         all.push(CardChoice::new("e", "Edit", true));
     }
@@ -91,26 +92,26 @@ pub(super) fn flow(all: &[CardChoice], width: usize) -> Vec<Vec<usize>> {
 }
 
 /// The place of a button of a card in the lines of its options.
-pub(crate) struct OptionPlace {
+pub(crate) struct OptionPosition {
     pub(crate) line: usize,
     pub(crate) columns: Range<usize>,
     pub(crate) key: String,
 }
 
 /// The places of the buttons of a card that can be pressed: none while text is being typed.
-pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
+pub(crate) fn option_positions(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPosition>) {
     let all = choices_of(ask, width);
     let lines = flow(&all, width);
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     if matches!(card.mode, CardMode::Choose) {
         for (line, options) in lines.iter().enumerate() {
             let mut from = 0;
             for choice in options.iter().map(|n| &all[*n]) {
                 let to = from + choice.width() - 1;
-                places.push(OptionPlace { line, columns: from..to, key: choice.key.clone() });
+                positions.push(OptionPosition { line, columns: from..to, key: choice.key.clone() });
                 from = to;
             }
         }
     }
-    (lines.len(), places)
+    (lines.len(), positions)
 }

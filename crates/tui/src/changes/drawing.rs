@@ -28,26 +28,26 @@ pub(crate) fn path_end(path: &str, most: usize) -> String {
     if near == 0 && sanitize::width(&text) <= most {
         return text;
     }
-    let letters: Vec<char> = text.chars().collect();
-    let (mut from, mut used) = (letters.len(), 1);
+    let chars: Vec<char> = text.chars().collect();
+    let (mut from, mut used) = (chars.len(), 1);
     while from > 0 {
-        used += sanitize::width(&letters[from - 1].to_string());
+        used += sanitize::width(&chars[from - 1].to_string());
         if used > most {
             break;
         }
         from -= 1;
     }
     // A combining mark without its letter cannot be the beginning.
-    while letters.get(from).is_some_and(|c| sanitize::width(&c.to_string()) == 0) {
+    while chars.get(from).is_some_and(|c| sanitize::width(&c.to_string()) == 0) {
         from += 1;
     }
-    if most == 0 { String::new() } else { format!("…{}", letters[from..].iter().collect::<String>()) }
+    if most == 0 { String::new() } else { format!("…{}", chars[from..].iter().collect::<String>()) }
 }
 
 /// The marks of a file: whether it was viewed, how many comments it has, and whether it changed outside of the session.
 fn marks(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
-    match screen.draft.of(&file.path) {
+    match screen.draft.count(&file.path) {
         0 => {}
         count => out.push(Span::styled(format!(" “{}", count.min(99)), theme.user)),
     }
@@ -136,7 +136,7 @@ impl DiffPen<'_> {
                 let notice = sanitize::line(text, self.width.saturating_sub(2));
                 out.push((Line::from(vec![none, Span::styled(notice, theme.busy)]), true));
             }
-            DiffRowKind::Remark => {
+            DiffRowKind::NoNewline => {
                 let margin = Span::raw(" ".repeat(self.margin()));
                 let spans = [styled(text.trim_start(), theme.dim)];
                 out.extend(wrap(&spans, &margin, &margin, self.width).into_iter().map(|line| (line, true)));
@@ -166,7 +166,7 @@ impl DiffPen<'_> {
     }
 
     fn digits(&self) -> usize {
-        let last = self.diff.rows.rows.iter().rev().find(|row| row.place().is_some());
+        let last = self.diff.rows.rows.iter().rev().find(|row| row.anchor().is_some());
         last.map_or(1, |row| row.old.max(row.new)).to_string().len().clamp(3, 9)
     }
 
@@ -210,13 +210,13 @@ impl DiffPen<'_> {
 
     /// The comments that end at a line.
     fn comments(&self, row: &DiffRow) -> Vec<Line<'static>> {
-        let (Some(place), Some(file)) = (row.place(), self.screen.file()) else { return Vec::new() };
+        let (Some(anchor), Some(file)) = (row.anchor(), self.screen.file()) else { return Vec::new() };
         let theme = self.theme;
         let margin = Span::styled(format!("{}┃ ", " ".repeat(self.margin().saturating_sub(2))), theme.accent);
         let mut out = Vec::new();
-        for one in self.screen.draft.at(&file.path, place) {
+        for one in self.screen.draft.at(&file.path, anchor) {
             let stale = if one.digest == file.digest { "" } else { " · the file changed after this comment" };
-            let head = format!("your comment on {}{stale}", one.place());
+            let head = format!("your comment on {}{stale}", one.location());
             let head = sanitize::cut(&head, self.width.saturating_sub(self.margin() + 1));
             out.push(Line::from(vec![margin.clone(), Span::styled(head, theme.dim)]));
             let text = sanitize::text(&one.text);

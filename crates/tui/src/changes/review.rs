@@ -16,7 +16,7 @@ const VIEWED_MAX: usize = 3_000;
 
 /// A comment that was not sent yet. Its lines belong to one side of one version of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlacedComment {
+pub(crate) struct DraftComment {
     /// The number of the comment on this screen.
     pub(crate) id: u64,
     pub(crate) path: String,
@@ -29,14 +29,14 @@ pub(crate) struct PlacedComment {
     pub(crate) digest: String,
 }
 
-impl PlacedComment {
+impl DraftComment {
     /// The place of the comment as text.
-    pub(crate) fn place(&self) -> String {
-        place_text(self.old, self.line, self.end)
+    pub(crate) fn location(&self) -> String {
+        location_text(self.old, self.line, self.end)
     }
 
-    fn restore(kept: &KeptComment, id: u64) -> Option<Self> {
-        let KeptComment { path, side, line, end_line, text, digest } = kept.clone();
+    fn restore(stored: &StoredComment, id: u64) -> Option<Self> {
+        let StoredComment { path, side, line, end_line, text, digest } = stored.clone();
         let is_range = line > 0 && end_line >= line;
         is_range.then_some(Self { id, path, old: side == DiffSide::Old, line, end: end_line, text, digest })
     }
@@ -45,9 +45,9 @@ impl PlacedComment {
         if self.old { DiffSide::Old } else { DiffSide::New }
     }
 
-    fn keep(&self) -> KeptComment {
+    fn to_stored(&self) -> StoredComment {
         let Self { path, line, end, text, digest, .. } = self.clone();
-        KeptComment { path, side: self.side(), line, end_line: end, text, digest }
+        StoredComment { path, side: self.side(), line, end_line: end, text, digest }
     }
 
     fn to_line_comment(&self) -> LineComment {
@@ -57,7 +57,7 @@ impl PlacedComment {
 }
 
 /// The lines of a comment as text.
-pub(crate) fn place_text(old: bool, line: usize, end: usize) -> String {
+pub(crate) fn location_text(old: bool, line: usize, end: usize) -> String {
     match (old, line == end) {
         (true, true) => format!("removed line {line}"),
         (true, false) => format!("removed lines {line}–{end}"),
@@ -68,7 +68,7 @@ pub(crate) fn place_text(old: bool, line: usize, end: usize) -> String {
 
 /// A comment as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct KeptComment {
+struct StoredComment {
     path: String,
     side: DiffSide,
     line: usize,
@@ -79,9 +79,9 @@ struct KeptComment {
 
 /// A review as it is stored. Elements that cannot be read are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptReview {
+pub(crate) struct StoredReview {
     #[serde(default, deserialize_with = "readable")]
-    comments: Vec<KeptComment>,
+    comments: Vec<StoredComment>,
     #[serde(default)]
     first: String,
     #[serde(default, deserialize_with = "readable")]
@@ -97,7 +97,7 @@ pub(crate) fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) 
 /// A review that was not sent yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReviewDraft {
-    pub(crate) comments: Vec<PlacedComment>,
+    pub(crate) comments: Vec<DraftComment>,
     /// The first line of the prompt.
     pub(crate) first: String,
     /// The versions of files that were viewed, oldest mark first: path and digest.
@@ -106,31 +106,31 @@ pub(crate) struct ReviewDraft {
 }
 
 impl ReviewDraft {
-    pub(crate) fn restore(kept: &KeptReview) -> Self {
+    pub(crate) fn restore(stored: &StoredReview) -> Self {
         let mut out = Self::default();
-        for one in kept.comments.iter().take(COMMENTS_MAX) {
-            out.comments.extend(PlacedComment::restore(one, out.next));
+        for one in stored.comments.iter().take(COMMENTS_MAX) {
+            out.comments.extend(DraftComment::restore(one, out.next));
             out.next += 1;
         }
-        out.first = kept.first.chars().take(FIRST_CHARS).collect();
-        out.viewed = kept.viewed.iter().take(VIEWED_MAX).cloned().collect();
+        out.first = stored.first.chars().take(FIRST_CHARS).collect();
+        out.viewed = stored.viewed.iter().take(VIEWED_MAX).cloned().collect();
         out
     }
 
     /// The stored form; `None` if there is nothing to store.
-    pub(crate) fn keep(&self) -> Option<KeptReview> {
+    pub(crate) fn to_stored(&self) -> Option<StoredReview> {
         if self.comments.is_empty() && self.viewed.is_empty() && self.first.is_empty() {
             return None;
         }
-        let comments = self.comments.iter().map(PlacedComment::keep).collect();
-        Some(KeptReview { comments, first: self.first.clone(), viewed: self.viewed.clone() })
+        let comments = self.comments.iter().map(DraftComment::to_stored).collect();
+        Some(StoredReview { comments, first: self.first.clone(), viewed: self.viewed.clone() })
     }
 
     /// The review that is sent, of which the gateway makes one prompt.
     pub(crate) fn to_review(&self) -> ChangesReview {
         let text = Some(self.first.trim()).filter(|text| !text.is_empty());
         ChangesReview {
-            comments: self.comments.iter().map(PlacedComment::to_line_comment).collect(),
+            comments: self.comments.iter().map(DraftComment::to_line_comment).collect(),
             text: text.map(str::to_owned),
         }
     }
@@ -141,27 +141,27 @@ impl ReviewDraft {
     }
 
     /// The comments of a file that end at a line.
-    pub(crate) fn at(&self, path: &str, place: (bool, usize)) -> impl Iterator<Item = &PlacedComment> {
-        self.comments.iter().filter(move |one| (one.old, one.end) == place && one.path == path)
+    pub(crate) fn at(&self, path: &str, end: (bool, usize)) -> impl Iterator<Item = &DraftComment> {
+        self.comments.iter().filter(move |one| (one.old, one.end) == end && one.path == path)
     }
 
-    pub(crate) fn of(&self, path: &str) -> usize {
+    pub(crate) fn count(&self, path: &str) -> usize {
         self.comments.iter().filter(|one| one.path == path).count()
     }
 
     /// Adds a comment, or changes the one with this number. A comment without text is dropped.
-    pub(crate) fn put(&mut self, mut comment: PlacedComment, id: Option<u64>) {
+    pub(crate) fn put(&mut self, mut comment: DraftComment, id: Option<u64>) {
         comment.text = comment.text.trim().chars().take(COMMENT_CHARS).collect();
         match id {
             Some(id) if comment.text.is_empty() => self.comments.retain(|one| one.id != id),
             Some(id) => {
                 if let Some(one) = self.comments.iter_mut().find(|one| one.id == id) {
-                    *one = PlacedComment { id, ..comment };
+                    *one = DraftComment { id, ..comment };
                 }
             }
             None if comment.text.is_empty() => {}
             None => {
-                self.comments.push(PlacedComment { id: self.next, ..comment });
+                self.comments.push(DraftComment { id: self.next, ..comment });
                 self.next += 1;
             }
         }
@@ -199,33 +199,33 @@ mod tests {
 
     use super::*;
 
-    fn comment(path: &str, old: bool, line: usize, end: usize, text: &str) -> PlacedComment {
-        PlacedComment { id: 0, path: path.into(), old, line, end, text: text.into(), digest: "d".into() }
+    fn comment(path: &str, old: bool, line: usize, end: usize, text: &str) -> DraftComment {
+        DraftComment { id: 0, path: path.into(), old, line, end, text: text.into(), digest: "d".into() }
     }
 
     #[test]
     fn review_draft_is_kept_as_it_was() {
         let mut draft = ReviewDraft::default();
-        assert_eq!(draft.keep(), None);
+        assert_eq!(draft.to_stored(), None);
         draft.put(comment("a", true, 3, 3, " why? "), None);
         draft.put(comment("b", false, 4, 6, "better"), None);
         draft.put(comment("b", false, 9, 9, "  "), None);
         draft.set_first("Look:");
         assert!(draft.mark("a", "d1"));
-        let again = ReviewDraft::restore(&draft.keep().unwrap());
+        let again = ReviewDraft::restore(&draft.to_stored().unwrap());
         assert_eq!(again, draft);
         let wire = json!({ "text": "Look:", "comments": [
             { "path": "a", "side": "old", "line": 3, "end_line": 3, "text": "why?" },
             { "path": "b", "side": "new", "line": 4, "end_line": 6, "text": "better" }] });
         assert_eq!(json!(draft.to_review()), wire);
         assert_eq!(
-            draft.comments.iter().map(PlacedComment::place).collect::<Vec<_>>(),
+            draft.comments.iter().map(DraftComment::location).collect::<Vec<_>>(),
             ["removed line 3", "lines 4–6"]
         );
         let comment = json!({ "path": "a", "side": "new", "line": 0, "end_line": 0, "text": "x", "digest": "d" });
         for odd in [json!({}), json!({ "comments": [{}, comment], "viewed": [1, ["a"]] })] {
-            let kept: KeptReview = serde_json::from_value(odd.clone()).unwrap();
-            assert_eq!(ReviewDraft::restore(&kept).keep(), None, "{odd}");
+            let stored: StoredReview = serde_json::from_value(odd.clone()).unwrap();
+            assert_eq!(ReviewDraft::restore(&stored).to_stored(), None, "{odd}");
         }
     }
 

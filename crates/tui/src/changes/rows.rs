@@ -14,7 +14,7 @@ pub(crate) enum DiffRowKind {
     Added,
     Removed,
     /// A note about the line before it: the file does not end with a line break.
-    Remark,
+    NoNewline,
 }
 
 /// A line of a diff.
@@ -33,11 +33,11 @@ pub(crate) struct DiffRow {
 
 impl DiffRow {
     /// The place of a comment on the line: `true` for the old side, and the line's number.
-    pub(crate) fn place(&self) -> Option<(bool, usize)> {
+    pub(crate) fn anchor(&self) -> Option<(bool, usize)> {
         match self.kind {
             DiffRowKind::Removed => Some((true, self.old)),
             DiffRowKind::Same | DiffRowKind::Added => Some((false, self.new)),
-            DiffRowKind::Part | DiffRowKind::Remark => None,
+            DiffRowKind::Part | DiffRowKind::NoNewline => None,
         }
     }
 }
@@ -85,7 +85,7 @@ impl DiffRows {
                     (DiffRowKind::Part, (0, 0))
                 }
                 _ if out.parts.is_empty() => continue,
-                (None, Some(b'\\')) => (DiffRowKind::Remark, (0, 0)),
+                (None, Some(b'\\')) => (DiffRowKind::NoNewline, (0, 0)),
                 (None, Some(b'+')) if new_left > 0 => {
                     (new, new_left) = (new.saturating_add(1), new_left - 1);
                     (DiffRowKind::Added, (0, new - 1))
@@ -147,20 +147,20 @@ impl DiffRows {
 
     /// The index of the line with this number on a side.
     pub(crate) fn find(&self, old: bool, line: usize) -> Option<usize> {
-        self.rows.iter().position(|row| row.place() == Some((old, line)))
+        self.rows.iter().position(|row| row.anchor() == Some((old, line)))
     }
 
     /// The first changed line of a part: an added one if it has any.
     pub(crate) fn enter(&self, part: usize) -> Option<usize> {
         let from = *self.parts.get(part)?;
         let rows = || self.rows.iter().enumerate().skip(from).take_while(|(_, row)| row.part == part);
-        let of = |kind| rows().find(|(_, row)| row.kind == kind).map(|(at, _)| at);
-        of(DiffRowKind::Added).or_else(|| of(DiffRowKind::Removed))
+        let first = |kind| rows().find(|(_, row)| row.kind == kind).map(|(at, _)| at);
+        first(DiffRowKind::Added).or_else(|| first(DiffRowKind::Removed))
     }
 
     /// The next line that can be chosen, from `from` downwards or, if `down` is false, upwards.
     pub(crate) fn choosable(&self, from: usize, down: bool) -> Option<usize> {
-        let is = |at: &usize| self.rows.get(*at).is_some_and(|row| row.place().is_some());
+        let is = |at: &usize| self.rows.get(*at).is_some_and(|row| row.anchor().is_some());
         match down {
             true => (from..self.rows.len()).find(is),
             false => (0..self.rows.len().min(from + 1)).rev().find(is),
@@ -169,9 +169,9 @@ impl DiffRows {
 
     /// The lines that a comment on these rows is about: the side of the first one, and the lines of that side.
     pub(crate) fn lines(&self, anchor: usize, row: usize) -> Option<(bool, usize, usize)> {
-        let (old, _) = self.rows.get(anchor)?.place()?;
-        let places = self.rows.get(anchor.min(row)..=anchor.max(row))?.iter().filter_map(DiffRow::place);
-        let lines = places.filter(|(side, _)| *side == old).map(|(_, line)| line);
+        let (old, _) = self.rows.get(anchor)?.anchor()?;
+        let anchors = self.rows.get(anchor.min(row)..=anchor.max(row))?.iter().filter_map(DiffRow::anchor);
+        let lines = anchors.filter(|(side, _)| *side == old).map(|(_, line)| line);
         let (first, last) = lines.fold((usize::MAX, 0), |(first, last), line| (first.min(line), last.max(line)));
         Some((old, first, last))
     }
@@ -189,7 +189,7 @@ mod tests {
         let diff = DiffRows::read(DIFF);
         let rows: Vec<(DiffRowKind, usize, usize, &str)> =
             diff.rows.iter().enumerate().map(|(at, row)| (row.kind, row.old, row.new, diff.text(at))).collect();
-        use DiffRowKind::{Added, Part, Remark, Removed, Same};
+        use DiffRowKind::{Added, NoNewline, Part, Removed, Same};
         let expected = [
             (Part, 0, 0, "@@ -1,3 +1,3 @@ fn head()"),
             (Same, 1, 1, "one"),
@@ -199,7 +199,7 @@ mod tests {
             (Added, 0, 3, "+++ 3"),
             (Part, 0, 0, "@@ -10 +10,2 @@"),
             (Removed, 10, 0, "last"),
-            (Remark, 0, 0, " No newline at end of file"),
+            (NoNewline, 0, 0, " No newline at end of file"),
             (Added, 0, 10, "last"),
             (Added, 0, 11, "more"),
         ];

@@ -33,7 +33,7 @@ pub(super) enum BlockBody {
         parts: CallParts,
     },
     Plan(Vec<PlanEntry>),
-    Asked(String),
+    Request(String),
     Ended {
         status: RunStatus,
         text: String,
@@ -77,7 +77,7 @@ impl Block {
                 BlockBody::Tool { call, .. } => call.bytes(),
                 BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
                 BlockBody::Surface(name) => name.len(),
-                BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
+                BlockBody::Request(_) | BlockBody::Ended { .. } => 0,
             }
     }
 
@@ -86,7 +86,7 @@ impl Block {
             BlockBody::Text { who, text, .. } => *who == Role::Thought || *who == Role::User && text.len() > 500,
             BlockBody::Tool { call, .. } => call.input().is_some() || !parts(call).is_empty(),
             BlockBody::Surface(_) => true,
-            BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
+            BlockBody::Plan(_) | BlockBody::Request(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Conversation {
         self.blocks.get(usize::try_from(id.checked_sub(first)?).ok()?)
     }
 
-    /// Marks a call as the subject of a request: it no longer belongs to a stretch.
+    /// Marks a call as the subject of a request: it no longer belongs to a group.
     pub(super) fn mark_requested(&mut self, call: &str) {
         let Some(id) = self.tools.get(call).copied() else { return };
         if let Some(Block { body: BlockBody::Tool { requested, .. }, .. }) = self.block_mut(id) {
@@ -111,45 +111,45 @@ impl Conversation {
         }
     }
 
-    /// Adds a changed call to the stretch of its neighbours, or removes it.
+    /// Adds a changed call to the group of its neighbours, or removes it.
     pub(super) fn regroup(&mut self, id: u64) {
         let Some(Block { body: BlockBody::Tool { call, requested, .. }, above, .. }) = self.block(id) else { return };
-        let looks = only_looked(call, *requested);
-        let before = self.reads.of(id);
-        if looks && before.is_none() {
+        let is_read = only_reads(call, *requested);
+        let before = self.reads.get(id);
+        if is_read && before.is_none() {
             let parent = above.as_ref().map(|above| &above.id);
-            let stands = |other: Option<u64>| {
+            let has_same_parent = |other: Option<u64>| {
                 let other = other.and_then(|other| self.block(other));
                 other.is_some_and(|other| other.above.as_ref().map(|above| &above.id) == parent)
             };
-            let (left, right) = (stands(id.checked_sub(1)), stands(id.checked_add(1)));
+            let (left, right) = (has_same_parent(id.checked_sub(1)), has_same_parent(id.checked_add(1)));
             self.reads.join(id, left, right);
-        } else if !looks && before.is_some() {
+        } else if !is_read && before.is_some() {
             self.reads.leave(id);
         }
-        // The line of the stretch names it.
-        if let Some(first) = self.reads.of(id).map(|stretch| stretch.first)
+        // The line of the group names it.
+        if let Some(first) = self.reads.get(id).map(|group| group.first)
             && let Some(block) = self.block_mut(first)
         {
             *block.drawn.borrow_mut() = None;
         }
     }
 
-    /// The stretch that one line may represent at a block, and whether it is unfolded.
-    pub(super) fn stretch_at(&self, at: usize) -> Option<(ReadStretch, bool)> {
+    /// The group that one line may represent at a block, and whether it is unfolded.
+    pub(super) fn group_at(&self, at: usize) -> Option<(ReadGroup, bool)> {
         let reads = self.history.older.as_ref().map_or(&self.reads, |older| &older.reads);
-        let stretch = reads.of(self.list().get(at)?.id).filter(ReadStretch::is_long)?;
-        Some((stretch, self.folds.tools != stretch.toggled))
+        let group = reads.get(self.list().get(at)?.id).filter(ReadGroup::is_long)?;
+        Some((group, self.folds.tools != group.toggled))
     }
 
-    /// The stretch that the line of a block represents.
-    pub(super) fn folded_at(&self, at: usize) -> Option<ReadStretch> {
-        self.stretch_at(at).filter(|(_, open)| !open).map(|(stretch, _)| stretch)
+    /// The group that the line of a block represents.
+    pub(super) fn folded_at(&self, at: usize) -> Option<ReadGroup> {
+        self.group_at(at).filter(|(_, open)| !open).map(|(group, _)| group)
     }
 
     /// Returns whether a block is not drawn because the line of another represents it.
     pub(super) fn is_absorbed(&self, at: usize) -> bool {
-        self.folded_at(at).is_some_and(|stretch| self.list()[at].id != stretch.first)
+        self.folded_at(at).is_some_and(|group| self.list()[at].id != group.first)
     }
 
     /// Returns whether the first block is not drawn because it adds no information.
@@ -159,19 +159,19 @@ impl Conversation {
 
     /// Returns whether a block can be selected, and folded or unfolded.
     pub(super) fn can_fold(&self, at: usize) -> bool {
-        match self.stretch_at(at) {
-            Some((stretch, open)) if stretch.first == self.list()[at].id || !open => !self.is_absorbed(at),
+        match self.group_at(at) {
+            Some((group, open)) if group.first == self.list()[at].id || !open => !self.is_absorbed(at),
             _ => self.list()[at].folds(),
         }
     }
 
-    pub(super) fn stretch_calls(&self, stretch: &ReadStretch) -> impl DoubleEndedIterator<Item = &ToolCall> {
-        let (from, until) = (self.at(stretch.first), self.at(stretch.last));
+    pub(super) fn group_calls(&self, group: &ReadGroup) -> impl DoubleEndedIterator<Item = &ToolCall> {
+        let (from, until) = (self.at(group.first), self.at(group.last));
         self.list().range(from..=until.max(from)).filter_map(|block| match &block.body {
             BlockBody::Tool { call, .. } => Some(call),
             BlockBody::Text { .. }
             | BlockBody::Plan(_)
-            | BlockBody::Asked(_)
+            | BlockBody::Request(_)
             | BlockBody::Ended { .. }
             | BlockBody::Note { .. }
             | BlockBody::Surface(_) => None,

@@ -4,8 +4,8 @@ use super::*;
 
 /// Maximum number of tool calls in the pane beside the conversation.
 const DETAIL_TOOLS: usize = 12;
-/// Number of calls that the line of a stretch names: the latest ones.
-const STRETCH_TITLES: usize = 6;
+/// Number of calls that the line of a group names: the latest ones.
+const GROUP_TITLES: usize = 6;
 
 impl Conversation {
     pub(super) fn visible(&self, at: usize, cx: &DrawContext<'_>) -> bool {
@@ -26,16 +26,16 @@ impl Conversation {
             .map(|id| self.at(id))
             .or_else(|| (0..list.len()).rev().take(200).find(|at| self.can_fold(*at) && self.visible(*at, cx)));
         let Some(at) = chosen else { return };
-        let stretch = self.stretch_at(at);
+        let group = self.group_at(at);
         let (list, reads) = match &mut self.history.older {
             None => (&mut self.blocks, &mut self.reads),
             Some(older) => (&mut older.blocks, &mut older.reads),
         };
         let block = &mut list[at];
-        match stretch {
+        match group {
             Some((_, false)) => reads.toggle(block.id),
             // The first call has the line that represents all: after its own details, all are folded again.
-            Some((stretch, true)) if stretch.first == block.id && (block.toggled || !block.folds()) => {
+            Some((group, true)) if group.first == block.id && (block.toggled || !block.folds()) => {
                 block.toggled = false;
                 reads.toggle(block.id);
             }
@@ -97,7 +97,7 @@ impl Conversation {
     }
 
     /// The scroll position as a fraction of 1.
-    pub(crate) fn place(&self, cx: &DrawContext<'_>) -> f32 {
+    pub(crate) fn scroll_fraction(&self, cx: &DrawContext<'_>) -> f32 {
         let (top, _) = self.top(cx);
         // The size of the unloaded history is unknown: one page is assumed.
         let (before, above) = match &self.history.older {
@@ -106,15 +106,15 @@ impl Conversation {
             None => (0, top),
         };
         #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
-        let place = above as f32 / (before + self.blocks.len()).max(1) as f32;
-        place
+        let fraction = above as f32 / (before + self.blocks.len()).max(1) as f32;
+        fraction
     }
 
     pub(super) fn lines(&self, at: usize, cx: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
         let list = self.list();
         let block = &list[at];
         let tight =
-            |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
+            |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Request(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
         let above = at.checked_sub(1).filter(|above| !self.is_unsaid(*above)).map(|above| &list[above].body);
         let close = |above: &BlockBody| continued || tight(&block.body) && tight(above);
@@ -127,14 +127,14 @@ impl Conversation {
                     || before.above.as_ref().is_some_and(|other| other.id == call.id)
             })
         });
-        let stretch = self.stretch_at(at);
-        let made_for = DrawnFor { width: cx.width, gap, named: named.is_some(), stretch };
-        if self.is_unsaid(at) || matches!(stretch, Some((stretch, false)) if stretch.first != block.id) {
+        let group = self.group_at(at);
+        let made_for = DrawnFor { width: cx.width, gap, named: named.is_some(), group };
+        if self.is_unsaid(at) || matches!(group, Some((group, false)) if group.first != block.id) {
             return Rc::default();
         }
         // A relative time changes by itself, so such blocks are not cached.
         let cacheable =
-            !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
+            !matches!(block.body, BlockBody::Request(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
         if let Some((same, lines)) = &*block.drawn.borrow()
             && cacheable
             && *same == made_for
@@ -196,16 +196,16 @@ impl Conversation {
                 }
             }
             BlockBody::Tool { .. } => {
-                let stretch = self.stretch_at(self.at(block.id)).filter(|(stretch, _)| stretch.first == block.id);
-                if let Some((stretch, open)) = stretch {
-                    out.push(self.stretch_head(&stretch, open, cx));
+                let group = self.group_at(self.at(block.id)).filter(|(group, _)| group.first == block.id);
+                if let Some((group, open)) = group {
+                    out.push(self.group_head(&group, open, cx));
                 }
-                if stretch.is_none_or(|(_, open)| open) {
+                if group.is_none_or(|(_, open)| open) {
                     self.draw_tool(block, cx, out);
                 }
             }
             BlockBody::Plan(entries) => draw_plan(entries, cx, out),
-            BlockBody::Asked(id) => {
+            BlockBody::Request(id) => {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
                 let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
                 let (mark, head, style) = match outcome {
@@ -313,18 +313,17 @@ impl Conversation {
         lines
     }
 
-    /// The line for a stretch of calls that only read: the number of each kind, and the latest ones.
-    fn stretch_head(&self, stretch: &ReadStretch, open: bool, cx: &DrawContext<'_>) -> Line<'static> {
+    /// The line for a group of calls that only read: the number of each kind, and the latest ones.
+    fn group_head(&self, group: &ReadGroup, open: bool, cx: &DrawContext<'_>) -> Line<'static> {
         let (theme, width) = (cx.theme, usize::from(cx.width));
-        let count = |kind: &str| self.stretch_calls(stretch).filter(|call| call.kind() == kind).count();
+        let count = |kind: &str| self.group_calls(group).filter(|call| call.kind() == kind).count();
         let counts: Vec<String> = [("Read", count("read")), ("Search", count("search"))]
             .into_iter()
             .filter(|(_, total)| *total > 0)
             .map(|(kind, total)| format!("{kind} {total}"))
             .collect();
         let head = format!("{}  ", counts.join(", "));
-        let latest =
-            self.stretch_calls(stretch).rev().take(STRETCH_TITLES).map(|call| sanitize::line(call.title(), FIELD));
+        let latest = self.group_calls(group).rev().take(GROUP_TITLES).map(|call| sanitize::line(call.title(), FIELD));
         let latest = latest.filter(|title| !title.is_empty()).collect::<Vec<_>>().join(" · ");
         let latest = if open { String::new() } else { latest };
         let latest = sanitize::cut(&latest, width.saturating_sub(4 + sanitize::width(&head)));

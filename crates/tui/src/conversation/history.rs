@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use super::blocks::Block;
-use super::reads::ReadStretches;
+use super::reads::ReadGroups;
 
 /// An older page that is being shown.
 #[derive(Debug)]
 pub(super) struct OlderPage {
     pub(super) blocks: VecDeque<Block>,
-    pub(super) reads: ReadStretches,
+    pub(super) reads: ReadGroups,
     /// The `before` of the page before it; none on the first.
     pub(super) previous: Option<String>,
 }

@@ -9,41 +9,41 @@ const FOLD_AT: u64 = 3;
 
 /// Consecutive calls that only read: the ids of their blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReadStretch {
+pub(super) struct ReadGroup {
     pub(super) first: u64,
     pub(super) last: u64,
     /// `true` if the user toggled its folding.
     pub(super) toggled: bool,
 }
 
-impl ReadStretch {
-    /// Returns whether one line represents the stretch, unless it is unfolded.
+impl ReadGroup {
+    /// Returns whether one line represents the group, unless it is unfolded.
     pub(super) fn is_long(&self) -> bool {
         self.last - self.first + 1 >= FOLD_AT
     }
 }
 
-/// The stretches of a list of blocks, whose ids follow one another.
+/// The groups of a list of blocks, whose ids follow one another.
 #[derive(Debug, Default)]
-pub(super) struct ReadStretches(BTreeMap<u64, (u64, bool)>);
+pub(super) struct ReadGroups(BTreeMap<u64, (u64, bool)>);
 
 /// Returns whether a call has ended and only read: it did not fail, no request asked about it, and it changed nothing.
-pub(super) fn only_looked(call: &ToolCall, requested: bool) -> bool {
+pub(super) fn only_reads(call: &ToolCall, requested: bool) -> bool {
     let changes = || call.content().any(|content| matches!(content, ToolContent::Diff { .. }));
     matches!(call.kind(), "read" | "search") && call.status() == "completed" && !requested && !changes()
 }
 
-impl ReadStretches {
-    /// The stretch that a block belongs to.
-    pub(super) fn of(&self, id: u64) -> Option<ReadStretch> {
+impl ReadGroups {
+    /// The group that a block belongs to.
+    pub(super) fn get(&self, id: u64) -> Option<ReadGroup> {
         let (first, (last, toggled)) = self.0.range(..=id).next_back()?;
-        (*last >= id).then_some(ReadStretch { first: *first, last: *last, toggled: *toggled })
+        (*last >= id).then_some(ReadGroup { first: *first, last: *last, toggled: *toggled })
     }
 
-    /// Adds a block: to the stretch that ends before it and to the one that begins after it, if the flags are set.
+    /// Adds a block: to the group that ends before it and to the one that begins after it, if the flags are set.
     pub(super) fn join(&mut self, id: u64, with_left: bool, with_right: bool) {
-        let left = id.checked_sub(1).filter(|_| with_left).and_then(|before| self.of(before));
-        let right = self.of(id + 1).filter(|_| with_right);
+        let left = id.checked_sub(1).filter(|_| with_left).and_then(|before| self.get(before));
+        let right = self.get(id + 1).filter(|_| with_right);
         for part in [left, right].into_iter().flatten() {
             self.0.remove(&part.first);
         }
@@ -53,9 +53,9 @@ impl ReadStretches {
         self.0.insert(first, (last, toggled));
     }
 
-    /// Removes a block: the blocks before and after it become stretches of their own.
+    /// Removes a block: the blocks before and after it become groups of their own.
     pub(super) fn leave(&mut self, id: u64) {
-        let Some(ReadStretch { first, last, toggled }) = self.of(id) else { return };
+        let Some(ReadGroup { first, last, toggled }) = self.get(id) else { return };
         self.0.remove(&first);
         if first < id {
             self.0.insert(first, (id - 1, toggled));
@@ -65,23 +65,23 @@ impl ReadStretches {
         }
     }
 
-    /// Folds or unfolds the stretch of a block.
+    /// Folds or unfolds the group of a block.
     pub(super) fn toggle(&mut self, id: u64) {
-        if let Some(stretch) = self.of(id)
-            && let Some((_, toggled)) = self.0.get_mut(&stretch.first)
+        if let Some(group) = self.get(id)
+            && let Some((_, toggled)) = self.0.get_mut(&group.first)
         {
             *toggled = !*toggled;
         }
     }
 
-    /// Resets the folding of all stretches to the default.
+    /// Resets the folding of all groups to the default.
     pub(super) fn refold(&mut self) {
         self.0.values_mut().for_each(|(_, toggled)| *toggled = false);
     }
 
     /// Removes the blocks before `first`, which were dropped.
     pub(super) fn drop_before(&mut self, first: u64) {
-        let cut = first.checked_sub(1).and_then(|before| self.of(before));
+        let cut = first.checked_sub(1).and_then(|before| self.get(before));
         self.0 = self.0.split_off(&first);
         if let Some(cut) = cut.filter(|cut| cut.last >= first) {
             self.0.insert(first, (cut.last, cut.toggled));
@@ -98,7 +98,7 @@ impl ReadStretches {
 mod tests {
     use super::*;
 
-    fn drawn(stretches: &ReadStretches) -> String {
+    fn drawn(stretches: &ReadGroups) -> String {
         let one = |(first, (last, toggled)): (&u64, &(u64, bool))| {
             format!("{first}-{last}{}", if *toggled { "*" } else { "" })
         };
@@ -107,16 +107,16 @@ mod tests {
 
     #[test]
     fn read_stretches_join_leave_and_are_dropped() {
-        let mut all = ReadStretches::default();
+        let mut all = ReadGroups::default();
         all.join(0, true, true);
         all.join(1, true, true);
         all.join(3, true, true);
         assert_eq!(drawn(&all), "0-1 3-3");
-        assert!(!all.of(1).unwrap().is_long() && all.of(2).is_none());
+        assert!(!all.get(1).unwrap().is_long() && all.get(2).is_none());
         all.toggle(3);
         all.join(2, true, true);
         assert_eq!(drawn(&all), "0-3*", "what somebody unfolded stays so");
-        assert!(all.of(2).unwrap().is_long());
+        assert!(all.get(2).unwrap().is_long());
         all.join(4, false, true);
         assert_eq!(drawn(&all), "0-3* 4-4", "a call of another agent begins its own");
         all.leave(1);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn read_stretches_equal_those_made_anew_after_any_change() {
         proptest::proptest!(|(changes in proptest::collection::vec((0..12_u64, proptest::bool::ANY), 0..60))| {
-            let (mut all, mut member) = (ReadStretches::default(), [false; 12]);
+            let (mut all, mut member) = (ReadGroups::default(), [false; 12]);
             for (id, looks) in changes {
                 let at = usize::try_from(id).unwrap();
                 match (looks, member[at]) {
@@ -141,12 +141,12 @@ mod tests {
                 member[at] = looks;
                 for at in 0..12_u64 {
                     let is = member[usize::try_from(at).unwrap()];
-                    let of = all.of(at);
-                    proptest::prop_assert_eq!(of.is_some(), is);
-                    let whole = of.is_none_or(|of| {
-                        (of.first..=of.last).all(|id| member[usize::try_from(id).unwrap()])
-                            && (of.first == 0 || !member[usize::try_from(of.first - 1).unwrap()])
-                            && (of.last == 11 || !member[usize::try_from(of.last + 1).unwrap()])
+                    let found = all.get(at);
+                    proptest::prop_assert_eq!(found.is_some(), is);
+                    let whole = found.is_none_or(|found| {
+                        (found.first..=found.last).all(|id| member[usize::try_from(id).unwrap()])
+                            && (found.first == 0 || !member[usize::try_from(found.first - 1).unwrap()])
+                            && (found.last == 11 || !member[usize::try_from(found.last + 1).unwrap()])
                     });
                     proptest::prop_assert!(whole, "{}", drawn(&all));
                 }

@@ -37,7 +37,7 @@ pub(crate) struct WholeCall {
 
 impl CallParts {
     /// Starts without any part of the call with this identifier.
-    pub(super) fn of(id: &str) -> Self {
+    pub(super) fn new(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
     }
 

@@ -154,7 +154,7 @@ impl EarlierList {
     pub(crate) fn visible(&self) -> Vec<&PastConversation> {
         let text = terms(&self.filter);
         let fits = |past: &&PastConversation| {
-            let all = format!("{} {}", past.name, past.what).to_lowercase();
+            let all = format!("{} {}", past.name, past.details).to_lowercase();
             text.iter().all(|word| all.contains(word.as_str()))
         };
         self.all.iter().filter(fits).collect()

@@ -10,7 +10,7 @@ use super::TuiPage;
 use super::draw::{Draw, cell};
 use super::layout::{NARROW_TABS, window};
 use super::shared::Shared;
-use crate::card::{Card, CardMode, MENU_ROWS, card_text, option_places};
+use crate::card::{Card, CardMode, MENU_ROWS, card_text, option_positions};
 use crate::input;
 use crate::sanitize;
 use crate::view_model::{RequestView, RiskView};
@@ -19,12 +19,13 @@ use crate::view_model::{RequestView, RiskView};
 pub(crate) fn option_at(shared: &Shared, area: Rect, column: u16, row: u16) -> Option<char> {
     let card = shared.card.card.as_ref()?;
     let (ask, None) = shared.requests.get(&card.id)? else { return None };
-    let (lines, places) = option_places(card, ask, usize::from(area.width).saturating_sub(4));
+    let (lines, positions) = option_positions(card, ask, usize::from(area.width).saturating_sub(4));
     let first = (area.y + area.height).checked_sub(2 + u16::try_from(lines).ok()?)?;
     let line = usize::from(row.checked_sub(first)?);
     let column = usize::from(column.checked_sub(area.x + 2)?);
-    let place = places.into_iter().find(|place| place.line == line && place.columns.contains(&column))?;
-    place.key.chars().next()
+    let position =
+        positions.into_iter().find(|position| position.line == line && position.columns.contains(&column))?;
+    position.key.chars().next()
 }
 
 impl Draw<'_> {
@@ -169,7 +170,7 @@ impl Draw<'_> {
                     }
                 }
             }
-            CardMode::Choose | CardMode::Lasting { .. } | CardMode::Yes { .. } | CardMode::Form(_) => {}
+            CardMode::Choose | CardMode::ConfirmRule { .. } | CardMode::TypeYes { .. } | CardMode::Form(_) => {}
         }
         y
     }

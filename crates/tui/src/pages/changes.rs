@@ -15,7 +15,7 @@ use super::message::{AfterConfirm, CallKey, CallTag, ChangesCall, Effect};
 use super::shared::{ConnectionView, Overlay, Shared};
 use super::{Hint, PAGES, Page, TuiPage};
 use crate::changes::{
-    COMMENT_CHARS, COMMENTS_MAX, ChangesMode, ChangesPane, ChangesScreen, DiffPen, PlacedComment, ReviewDraft, RunItem,
+    COMMENT_CHARS, COMMENTS_MAX, ChangesMode, ChangesPane, ChangesScreen, DiffPen, DraftComment, ReviewDraft, RunItem,
 };
 use crate::input::{self, Key};
 use crate::reply::CallReply;
@@ -75,10 +75,10 @@ impl ChangesPage {
         if let ChangesMode::Review { first, .. } = &screen.mode {
             screen.draft.set_first(&first.lines().join(" "));
         }
-        let (session, stored) = (screen.session.clone(), screen.draft.keep());
-        if self.reviews.drafts.get(&session).and_then(ReviewDraft::keep) != stored {
+        let (session, stored) = (screen.session.clone(), screen.draft.to_stored());
+        if self.reviews.drafts.get(&session).and_then(ReviewDraft::to_stored) != stored {
             self.reviews.drafts.insert(session.clone(), screen.draft.clone());
-            cx.effects.push(Effect::KeepReview(session, stored));
+            cx.effects.push(Effect::SaveReview(session, stored));
         }
     }
 
@@ -228,10 +228,10 @@ impl ChangesPage {
     fn begin_comment(&mut self, shared: &mut Shared) {
         let Some(screen) = &mut self.screen else { return };
         if screen.draft.comments.len() >= COMMENTS_MAX {
-            return shared.say(&format!("a review has at most {COMMENTS_MAX} comments: S sends them"), true);
+            return shared.show_notice(&format!("a review has at most {COMMENTS_MAX} comments: S sends them"), true);
         }
         if screen.begin_comment().is_none() {
-            shared.say("choose a line first: n goes to the next changed one, ↑ ↓ from line to line", false);
+            shared.show_notice("choose a line first: n goes to the next changed one, ↑ ↓ from line to line", false);
         }
     }
 
@@ -240,7 +240,7 @@ impl ChangesPage {
         if let ChangesMode::Comment { area, .. } = &screen.mode
             && area.lines().iter().map(|line| line.chars().count() + 1).sum::<usize>() > COMMENT_CHARS
         {
-            return cx.shared.say(&format!("a comment has at most {COMMENT_CHARS} characters"), true);
+            return cx.shared.show_notice(&format!("a comment has at most {COMMENT_CHARS} characters"), true);
         }
         screen.end_comment(true);
         self.keep_review(cx);
@@ -258,7 +258,7 @@ impl ChangesPage {
     fn begin_review(&mut self, shared: &mut Shared) {
         let Some(screen) = &mut self.screen else { return };
         if screen.draft.comments.is_empty() {
-            return shared.say("no comments yet: c writes one on the chosen line", false);
+            return shared.show_notice("no comments yet: c writes one on the chosen line", false);
         }
         screen.mode = ChangesMode::Review { first: input::area(&screen.draft.first), at: None };
     }
@@ -299,12 +299,12 @@ impl ChangesPage {
     }
 
     /// Edits a comment of the list, with its line on the screen if it still exists.
-    fn edit_listed(&mut self, comment: &PlacedComment, shared: &mut Shared) {
+    fn edit_listed(&mut self, comment: &DraftComment, shared: &mut Shared) {
         let Some(screen) = &mut self.screen else { return };
-        let there = screen.show(comment);
+        let is_listed = screen.show(comment);
         screen.edit_comment(comment);
-        if !there {
-            shared.say("this file is no longer in the list", false);
+        if !is_listed {
+            shared.show_notice("this file is no longer in the list", false);
         }
     }
 
@@ -336,7 +336,7 @@ impl ChangesPage {
         let open_screen = self.screen.as_mut().filter(|screen| screen.session == session);
         if let Some(why) = refused {
             open_screen.into_iter().for_each(|screen| screen.sending = false);
-            return cx.shared.say(&format!("not sent, and nothing is lost: {why}"), true);
+            return cx.shared.show_notice(&format!("not sent, and nothing is lost: {why}"), true);
         }
         self.reviews.sent = None;
         match open_screen {
@@ -357,11 +357,11 @@ impl ChangesPage {
             None => {
                 let draft = self.reviews.drafts.entry(session.to_owned()).or_default();
                 draft.sent(ids, first);
-                cx.effects.push(Effect::KeepReview(session.to_owned(), draft.keep()));
+                cx.effects.push(Effect::SaveReview(session.to_owned(), draft.to_stored()));
             }
         }
         let comments = if ids.len() == 1 { "1 comment".to_owned() } else { format!("{} comments", ids.len()) };
-        cx.shared.say(&format!("sent: {comments} as one prompt"), false);
+        cx.shared.show_notice(&format!("sent: {comments} as one prompt"), false);
     }
 
     // === undo
@@ -379,7 +379,8 @@ impl ChangesPage {
         let Some(screen) = &self.screen else { return };
         let Some(file) = screen.file() else { return };
         if screen.run.is_some() {
-            return shared.say("a change is undone as a whole: show the changes of the whole session first (r)", true);
+            return shared
+                .show_notice("a change is undone as a whole: show the changes of the whole session first (r)", true);
         }
         let hunk = screen.diff().and_then(|diff| Some((diff.rows.rows.get(screen.row?)?.part, diff.digest.clone())));
         let busy = self.agent_works(&screen.session, shared);
@@ -387,15 +388,16 @@ impl ChangesPage {
             UndoChange { path: file.path.clone(), digest: file.digest.clone(), hunk: None, during_run: busy };
         if part {
             let Some((hunk, digest)) = hunk else {
-                return shared.say("choose a part first: n goes to the next", false);
+                return shared.show_notice("choose a part first: n goes to the next", false);
             };
             // The change on the screen is exactly the one that is undone.
             (undo.hunk, undo.digest) = (Some(hunk), digest);
         }
-        let what = if part { "this part of" } else { "the changes of" };
+        let subject = if part { "this part of" } else { "the changes of" };
         let works = if busy { "The agent is working, and may be writing to this file. " } else { "" };
         let path = sanitize::line(&crate::changes::path_end(&file.path, 60), 60);
-        let text = format!("Undo {what} {path}? {works}The file is changed. What is undone is kept: U brings it back.");
+        let text =
+            format!("Undo {subject} {path}? {works}The file is changed. What is undone is kept: U brings it back.");
         let tag = CallTag::Changes(screen.session.clone(), ChangesCall::Undo(file.path.clone()));
         let call = calls::undo_change(&SessionId::trusted(screen.session.as_str()), &undo);
         shared.confirm(text, AfterConfirm::call(tag, call));
@@ -404,7 +406,7 @@ impl ChangesPage {
     fn list_undone(&mut self, cx: &mut Context<'_>) {
         let Some(screen) = &mut self.screen else { return };
         if screen.undone.is_empty() {
-            cx.shared.say("nothing was undone in this session", false);
+            cx.shared.show_notice("nothing was undone in this session", false);
         } else {
             screen.mode = ChangesMode::PatchList(0);
         }
@@ -447,7 +449,7 @@ impl ChangesPage {
         let Some(screen) = &mut self.screen else { return };
         let runs = screen.list.as_ref().map(|list| list.runs.as_slice()).unwrap_or_default();
         if runs.is_empty() && screen.run.is_none() {
-            return shared.say("no run of this session is known to have changed files", false);
+            return shared.show_notice("no run of this session is known to have changed files", false);
         }
         let at = screen.run.as_ref().and_then(|run| runs.iter().position(|one| one.id == run.id));
         screen.mode = ChangesMode::Runs(at.map_or(0, |at| at + 1));
@@ -477,7 +479,7 @@ impl ChangesPage {
             let Some(file) = screen.file() else { return };
             if !file.reason.is_empty() {
                 let text = format!("there is no patch of {}: {}", short_path(&file.path), file.reason);
-                return cx.shared.say(&text, true);
+                return cx.shared.show_notice(&text, true);
             }
             path = Some(file.path.as_str());
         }
@@ -490,13 +492,13 @@ impl ChangesPage {
     fn on_patch(&mut self, text: &str, cx: &mut Context<'_>) {
         let Some(screen) = &self.screen else { return };
         if text.is_empty() {
-            return cx.shared.say("there is nothing to copy", false);
+            return cx.shared.show_notice("there is nothing to copy", false);
         }
         if text.len() > COPY_MAX {
             let notice = format!("too long for the clipboard: plexus changes {} --patch", screen.session);
-            return cx.shared.say(&notice, true);
+            return cx.shared.show_notice(&notice, true);
         }
-        cx.shared.say(&format!("copied: a patch of {} lines", text.lines().count()), false);
+        cx.shared.show_notice(&format!("copied: a patch of {} lines", text.lines().count()), false);
         cx.effects.push(Effect::Copy(text.to_owned()));
     }
 
@@ -505,7 +507,7 @@ impl ChangesPage {
         let Some(screen) = &self.screen else { return };
         let (Some(file), Some(list)) = (screen.file(), &screen.list) else { return };
         if file.status.0 == 'D' {
-            return cx.shared.say("this file was deleted: there is nothing to edit", true);
+            return cx.shared.show_notice("this file was deleted: there is nothing to edit", true);
         }
         let line = screen.diff().and_then(|diff| {
             let from = screen.row.or_else(|| diff.rows.enter(0))?;
@@ -517,7 +519,7 @@ impl ChangesPage {
     /// Applies the end of the editor, or the reason why it was not started.
     pub(crate) fn on_edited(&mut self, problem: Option<String>, shared: &mut Shared) {
         match problem {
-            Some(why) => shared.say(&why, true),
+            Some(why) => shared.show_notice(&why, true),
             None => self.touch(None, shared),
         }
     }
@@ -553,21 +555,21 @@ impl ChangesPage {
             (ChangesCall::Undo(path) | ChangesCall::Restore(path), Some(why)) => {
                 let text = format!("nothing was changed in {}: {why}", short_path(&path));
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&text, true);
+                cx.shared.show_notice(&text, true);
             }
             (ChangesCall::Undo(path), None) => {
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&format!("undone: {}. U brings it back", short_path(&path)), false);
+                cx.shared.show_notice(&format!("undone: {}. U brings it back", short_path(&path)), false);
                 self.read_undone(cx);
             }
             (ChangesCall::Restore(path), None) => {
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&format!("{} has its changes again", short_path(&path)), false);
+                cx.shared.show_notice(&format!("{} has its changes again", short_path(&path)), false);
                 self.read_undone(cx);
             }
             (ChangesCall::Patch, _) => match reply.text() {
                 Ok(patch) => self.on_patch(patch, cx),
-                Err(why) => cx.shared.say(&format!("no patch: {why}"), true),
+                Err(why) => cx.shared.show_notice(&format!("no patch: {why}"), true),
             },
         }
     }
@@ -605,7 +607,7 @@ impl ChangesPage {
         } else if areas.lines.contains((column, row).into()) {
             screen.pane = ChangesPane::Diff;
             let chosen = at.filter(|at| {
-                screen.diff().and_then(|diff| diff.rows.rows.get(*at)).is_some_and(|row| row.place().is_some())
+                screen.diff().and_then(|diff| diff.rows.rows.get(*at)).is_some_and(|row| row.anchor().is_some())
             });
             if chosen.is_some() {
                 (screen.row, screen.anchor) = (chosen, None);

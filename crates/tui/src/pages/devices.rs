@@ -42,7 +42,7 @@ impl Page for DevicesPage {
         let Some(device) = self.devices.get(at) else { return };
         match key.name() {
             "x" if device.local => {
-                cx.shared.say("this machine's own administrator cannot be revoked", true);
+                cx.shared.show_notice("this machine's own administrator cannot be revoked", true);
             }
             "x" => cx.shared.confirm(
                 format!("Revoke {}? Its connections are closed at once.", device.name),

@@ -56,7 +56,7 @@ impl InboxPage {
     }
 
     /// The space for a card below the list.
-    pub(crate) fn card_place(&self, shared: &Shared) -> Rect {
+    pub(crate) fn card_space(&self, shared: &Shared) -> Rect {
         let (all, list) = (panes(shared).list, self.list_area(shared).height);
         Rect { y: all.y + list, height: all.height.saturating_sub(list), ..all }
     }
@@ -66,7 +66,7 @@ impl InboxPage {
     }
 
     /// The first row on the screen: unchanged, unless the selected one would not be visible.
-    pub(crate) fn first_shown(&self, shared: &Shared) -> usize {
+    pub(crate) fn first_visible(&self, shared: &Shared) -> usize {
         let lines = self.list_area(shared).height.saturating_sub(1);
         first_row(self.list.top, self.selected(), self.triage.rows.len(), lines, |at| self.row_height(at))
     }
@@ -105,7 +105,7 @@ impl InboxPage {
         }
         self.on_screen = visible;
         if visible {
-            self.list.top = self.first_shown(shared);
+            self.list.top = self.first_visible(shared);
         }
     }
 
@@ -119,7 +119,7 @@ impl InboxPage {
     fn focus_chosen(&self, shared: &mut Shared) {
         let request = self.request(shared);
         if shared.card.card.as_ref().map(|card| &card.id) != request.as_ref() {
-            shared.show_card_of(request.as_deref());
+            shared.show_card(request.as_deref());
         }
         shared.focus_card();
     }
@@ -292,7 +292,7 @@ impl Draw<'_> {
         if has_panes(shared) {
             return;
         }
-        match card_rect(shared, page.card_place(shared)) {
+        match card_rect(shared, page.card_space(shared)) {
             Some(card) => self.card(card),
             None => {
                 let area = Rect { y: area.y + area.height, ..area };
@@ -361,7 +361,7 @@ impl Draw<'_> {
         let space = width.saturating_sub(4 + indent.len());
         let project = session.map_or("", |session| session.project.as_str());
         let age = span(shared.now - ask.opened);
-        let (what, what_style) = match outcome {
+        let (text, text_style) = match outcome {
             Some(outcome) => (outcome.text(shared.now), theme.dim),
             None => match ask.reasons.first() {
                 Some(reason) => (format!("{}  {reason}", ask.risk.name()), style),
@@ -377,12 +377,12 @@ impl Draw<'_> {
                 format!(" · {age}"),
             ],
         };
-        let left = space.saturating_sub(sanitize::width(&what));
+        let left = space.saturating_sub(sanitize::width(&text));
         let origin = origin.into_iter().find(|text| sanitize::width(text) <= left).unwrap_or_default();
-        let what = sanitize::cut(&what, space);
+        let text = sanitize::cut(&text, space);
         let line = vec![
             Span::raw(format!("   {indent}")),
-            Span::styled(what, what_style.remove_modifier(Modifier::BOLD)),
+            Span::styled(text, text_style.remove_modifier(Modifier::BOLD)),
             Span::styled(origin, theme.dim),
         ];
         self.put(area.x, area.y + 1, line, area.width);

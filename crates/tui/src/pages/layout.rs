@@ -107,7 +107,7 @@ pub(crate) fn pane_at(shared: &Shared, column: u16, row: u16) -> Option<Pane> {
 }
 
 /// The space for a card in the pane at the right, if there is one.
-pub(crate) fn detail_card_place(shared: &Shared) -> Option<Rect> {
+pub(crate) fn detail_card_space(shared: &Shared) -> Option<Rect> {
     let detail = panes(shared).detail;
     let form = shared.card.card.as_ref().is_some_and(Card::is_form);
     let height = if form { detail.height } else { detail.height * 8 / 10 };
@@ -115,13 +115,13 @@ pub(crate) fn detail_card_place(shared: &Shared) -> Option<Rect> {
 }
 
 /// The area of the card within its space: at the bottom of the pane at the right, else at the top.
-pub(crate) fn card_rect(shared: &Shared, place: Rect) -> Option<Rect> {
+pub(crate) fn card_rect(shared: &Shared, space: Rect) -> Option<Rect> {
     let card = shared.card.card.as_ref()?;
     let (ask, _) = shared.requests.get(&card.id)?;
-    let height = card.shape(ask, place.width, usize::from(place.height), &shared.theme).height;
-    let height = u16::try_from(height).unwrap_or(place.height).min(place.height);
-    let y = if panes(shared).detail.width > 0 { place.y + place.height - height } else { place.y };
-    Some(Rect { y, height, ..place })
+    let height = card.shape(ask, space.width, usize::from(space.height), &shared.theme).height;
+    let height = u16::try_from(height).unwrap_or(space.height).min(space.height);
+    let y = if panes(shared).detail.width > 0 { space.y + space.height - height } else { space.y };
+    Some(Rect { y, height, ..space })
 }
 
 /// The areas of the rows on the screen, each with the index of its row.

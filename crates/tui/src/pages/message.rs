@@ -9,7 +9,7 @@ use plexus_protocol::{CeilingKind, DeviceId, SessionId};
 
 use super::TuiPage;
 use crate::attachments::Attachment;
-use crate::changes::KeptReview;
+use crate::changes::StoredReview;
 use crate::conversation::WholeCall;
 use crate::facts::SettingsFacts;
 use crate::pairing::PairCall;
@@ -188,12 +188,12 @@ pub(crate) enum Effect {
     },
     /// Reads an image for the prompt of this session, or for that of the form (empty); `pasted` is the text that was pasted, if any.
     ReadImage {
-        place: String,
+        target: String,
         path: String,
         pasted: Option<String>,
     },
     /// Saves the review of a session that was not sent yet; `None` deletes it.
-    KeepReview(String, Option<KeptReview>),
+    SaveReview(String, Option<StoredReview>),
     /// Changes a setting of a session's agent.
     Set {
         tag: CallTag,

@@ -66,9 +66,10 @@ impl NewSessionPage {
         }
         if form.start.is_none() {
             let choice = form.choice(&cx.shared.runtimes);
-            let of_agent =
+            let runs_chosen_agent =
                 |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
-            let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.position, &one.id));
+            let newest =
+                cx.shared.sessions.all.values().filter(runs_chosen_agent).max_by_key(|one| (one.position, &one.id));
             if let Some(session) = form.offers_due(newest.map(|one| one.id.clone())) {
                 let call = calls::snapshot(&SessionId::trusted(session.as_str()), Some(0));
                 cx.call(CallTag::Form(FormCall::Offers(session)), call);
@@ -107,7 +108,7 @@ impl NewSessionPage {
     fn carry_out(&mut self, outcome: FormOutcome, cx: &mut Context<'_>) {
         let Some(form) = &mut self.form else { return };
         match outcome {
-            FormOutcome::Stay => {}
+            FormOutcome::Nothing => {}
             FormOutcome::Close => self.close(cx.shared),
             FormOutcome::Open(session) => {
                 cx.effects.push(Effect::GiveUp);
@@ -130,7 +131,7 @@ impl NewSessionPage {
                 form.fail("Cancelled. Nothing was left behind.".to_owned(), "");
             }
             FormOutcome::Copy(command) => {
-                cx.shared.say(&format!("copied: {command}"), false);
+                cx.shared.show_notice(&format!("copied: {command}"), false);
                 cx.effects.push(Effect::Copy(command));
             }
             FormOutcome::Problem => {
@@ -271,12 +272,12 @@ impl NewSessionPage {
     pub(crate) fn on_image(&mut self, pasted: Option<String>, image: Result<Attachment, String>, shared: &mut Shared) {
         let images = self.form.as_mut().map_or(&mut self.images, |form| &mut form.images);
         match attach(images, image) {
-            Ok(text) => shared.say(&text, false),
+            Ok(text) => shared.show_notice(&text, false),
             Err(why) => {
                 if let (Some(text), Some(form)) = (pasted, &mut self.form) {
                     form.paste(&text, shared.now);
                 }
-                shared.say(&why, true);
+                shared.show_notice(&why, true);
             }
         }
     }
@@ -293,7 +294,7 @@ impl Page for NewSessionPage {
         let Some(form) = &mut self.form else { return };
         match pasted_path(text).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
             Some(path) => {
-                cx.effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(text.to_owned()) });
+                cx.effects.push(Effect::ReadImage { target: String::new(), path, pasted: Some(text.to_owned()) });
             }
             None => form.paste(text, cx.shared.now),
         }

@@ -108,13 +108,17 @@ impl Page for RuntimesPage {
                     RuntimeState::Exited => theme.bad,
                     RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => theme.warn,
                 };
-                let what = if one.problem.is_empty() { &one.agent } else { &one.problem };
+                let detail = if one.problem.is_empty() { &one.agent } else { &one.problem };
                 vec![
                     Span::styled(" ● ", style),
                     cell(&one.id, 13, theme.text.add_modifier(Modifier::BOLD)),
                     cell(one.state.as_str(), 11, style),
                     cell(&one.dialect, 13, theme.dim),
-                    cell(what, width.saturating_sub(65), if one.problem.is_empty() { theme.text } else { theme.warn }),
+                    cell(
+                        detail,
+                        width.saturating_sub(65),
+                        if one.problem.is_empty() { theme.text } else { theme.warn },
+                    ),
                     cell(&one.pid.map(|pid| format!("pid {pid}")).unwrap_or_default(), 11, theme.dim),
                     Span::styled(format!("{:>7} ", span(shared.now - one.updated)), theme.dim),
                 ]

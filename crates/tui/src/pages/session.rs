@@ -103,7 +103,7 @@ impl SessionPage {
     pub(crate) fn open(&mut self, id: &str, cx: &mut Context<'_>) -> bool {
         let other = self.id() != Some(id);
         if other {
-            cx.shared.show_card_of(None);
+            cx.shared.show_card(None);
             self.follow(id, cx);
         }
         std::mem::take(&mut self.previewed) || other
@@ -124,8 +124,8 @@ impl SessionPage {
 
     /// Shows the selected session beside the list, once the selection has rested.
     pub(crate) fn update_preview(&mut self, selected: Option<String>, cx: &mut Context<'_>) {
-        let beside = has_panes(cx.shared) && matches!(cx.shared.page, TuiPage::Inbox | TuiPage::Sessions);
-        let target = selected.filter(|_| beside && cx.shared.link == ConnectionView::Live);
+        let is_preview_visible = has_panes(cx.shared) && matches!(cx.shared.page, TuiPage::Inbox | TuiPage::Sessions);
+        let target = selected.filter(|_| is_preview_visible && cx.shared.link == ConnectionView::Live);
         let visible = self.conversation.as_ref().map(|conversation| &conversation.session);
         let Some(id) = target.filter(|id| Some(id) != visible) else {
             self.preview_due = None;
@@ -235,7 +235,7 @@ impl SessionPage {
             Err(why) => {
                 conversation.set_fetching(false);
                 conversation.scroll_position.follow = false;
-                shared.say(&why, true);
+                shared.show_notice(&why, true);
             }
         }
     }
@@ -248,7 +248,7 @@ impl SessionPage {
             (Ok(call), Some(conversation)) => {
                 cx.effects.push(Effect::Whole { session: conversation.session.clone(), call });
             }
-            (Err(why), _) => cx.shared.say(why, false),
+            (Err(why), _) => cx.shared.show_notice(why, false),
             (Ok(_), None) => {}
         }
     }
@@ -261,7 +261,7 @@ impl SessionPage {
         shared: &mut Shared,
     ) {
         if let Err(why) = &loaded {
-            shared.say(why, true);
+            shared.show_notice(why, true);
         }
         self.with_conversation(shared, |conversation, _| conversation.on_rest(block, loaded.ok()));
     }
@@ -269,7 +269,7 @@ impl SessionPage {
     /// Applies an accepted prompt.
     pub(crate) fn on_accepted(prompt: &AcceptedPrompt, shared: &mut Shared) {
         if prompt.queued {
-            shared.say(&format!("queued: {} before it", prompt.ahead), false);
+            shared.show_notice(&format!("queued: {} before it", prompt.ahead), false);
         }
     }
 
@@ -425,7 +425,7 @@ impl Page for SessionPage {
     }
 
     fn takes_text(&self, shared: &Shared) -> bool {
-        self.surface_takes_letters(shared) || shared.writing
+        self.surface_has_text_focus(shared) || shared.writing
     }
 
     fn request(&self, shared: &Shared) -> Option<String> {

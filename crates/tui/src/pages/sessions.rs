@@ -63,7 +63,7 @@ impl SessionsPage {
     }
 
     /// The first row on the screen: unchanged, unless the selected one would not be visible.
-    pub(crate) fn first_shown(&self, shared: &Shared) -> usize {
+    pub(crate) fn first_visible(&self, shared: &Shared) -> usize {
         let area = panes(shared).list;
         let lines = area.height.saturating_sub(1);
         first_row(self.list.top, self.selected(), self.rows.len(), lines, |at| self.row_height(area.width, at))
@@ -143,7 +143,7 @@ impl SessionsPage {
             };
             self.list.follow(at, at_now);
         }
-        self.list.top = self.first_shown(shared);
+        self.list.top = self.first_visible(shared);
     }
 
     fn keys(&self) -> Vec<String> {
@@ -371,9 +371,11 @@ impl Draw<'_> {
             let text = format!("{sessions} session{}", if sessions == 1 { "" } else { "s" });
             return self.list_head(area, vec![Span::styled(text, theme.dim)]);
         }
-        let (title, doing) = Self::session_columns(area);
-        let heads =
-            format!("  {:<title$}{:<11}{:<doing$}{:<11}{:>4}{:>9}", "SESSION", "STATE", "NOW", "AGENT", "NEWS", "AGE");
+        let (title, activity) = Self::session_columns(area);
+        let heads = format!(
+            "  {:<title$}{:<11}{:<activity$}{:<11}{:>4}{:>9}",
+            "SESSION", "STATE", "NOW", "AGENT", "NEWS", "AGE"
+        );
         self.list_head(area, vec![Span::styled(heads, theme.dim)]);
     }
 
@@ -399,9 +401,9 @@ impl Draw<'_> {
         let unread = shared.sessions.is_unread(session);
         let name = session.name();
         let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
-        let doing = match (session.state, shared.sessions.doing.get(&session.id)) {
-            (SessionState::Running, Some(doing)) => doing.clone(),
-            _ if !session.doing.is_empty() => session.doing.clone(),
+        let activity = match (session.state, shared.sessions.activities.get(&session.id)) {
+            (SessionState::Running, Some(activity)) => activity.clone(),
+            _ if !session.activity.is_empty() => session.activity.clone(),
             (SessionState::Waiting, _) => "asks you".into(),
             _ if session.archived => "archived".into(),
             _ if session.linked => "terminal open".into(),
@@ -422,7 +424,7 @@ impl Draw<'_> {
                 Span::styled(format!("{age:>6}"), theme.dim),
             ];
             self.put(area.x, area.y, first, area.width);
-            let text = [session.state.as_str(), &session.runtime, &session.branch, &doing];
+            let text = [session.state.as_str(), &session.runtime, &session.branch, &activity];
             let text: Vec<&str> = text.into_iter().filter(|text| !text.is_empty()).collect();
             let second = sanitize::cut(&text.join(" · "), width.saturating_sub(4));
             if area.height > 1 {
@@ -441,7 +443,7 @@ impl Draw<'_> {
             cell(&name, title.saturating_sub(1 + sanitize::width(&branch)), name_style),
             Span::styled(branch, theme.dim),
             cell(session.state.as_str(), 10, style),
-            cell(&doing, space.saturating_sub(1), theme.dim),
+            cell(&activity, space.saturating_sub(1), theme.dim),
             cell(&session.runtime, 10, theme.dim),
             badge,
             Span::styled(format!("{age:>8} "), theme.dim),

@@ -88,7 +88,7 @@ pub(crate) struct SessionStore {
     pub(crate) positions: Option<(i64, i64)>,
     /// `true` if a session changed since the rows of the list were made.
     pub(crate) changed: bool,
-    pub(crate) doing: HashMap<String, String>,
+    pub(crate) activities: HashMap<String, String>,
     /// The number of unseen events, by session.
     pub(crate) unread: HashMap<String, usize>,
     pub(crate) viewed_at: BTreeMap<String, i64>,
@@ -291,7 +291,7 @@ impl Shared {
     }
 
     /// Shows a notice in the last line.
-    pub(crate) fn say(&mut self, text: &str, bad: bool) {
+    pub(crate) fn show_notice(&mut self, text: &str, bad: bool) {
         self.toast = Some((sanitize::line(text, 300), bad, self.now));
     }
 
@@ -301,11 +301,11 @@ impl Shared {
     }
 
     /// Shows the field for the path of an image, for the prompt of this session, or for that of the form (empty).
-    pub(crate) fn ask_image(&mut self, place: String) {
+    pub(crate) fn ask_image(&mut self, target: String) {
         self.overlay = Some(Overlay::Input {
             label: "path of an image (PNG, JPEG, GIF, WebP)",
             area: input::area(""),
-            then: Box::new(AfterConfirm::Image(place)),
+            then: Box::new(AfterConfirm::Image(target)),
         });
     }
 
@@ -330,14 +330,14 @@ impl Shared {
     }
 
     /// Shows the card of another request, or none.
-    pub(crate) fn show_card_of(&mut self, id: Option<&str>) {
+    pub(crate) fn show_card(&mut self, id: Option<&str>) {
         self.card.show(id, &self.requests, self.now);
     }
 
     /// Shows the card again after it was covered: its guard begins anew.
     pub(crate) fn rearm_card(&mut self) {
         if let Some(id) = self.card.card.as_ref().map(|card| card.id.clone()) {
-            self.show_card_of(Some(&id));
+            self.show_card(Some(&id));
         }
     }
 

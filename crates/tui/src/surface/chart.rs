@@ -34,8 +34,8 @@ impl Series {
         let finite = |value: &Value| value.as_f64().filter(|n| n.is_finite());
         let values: Vec<Option<f64>> = numbers("values").iter().map(finite).collect();
         let x = numbers("x");
-        let place = |at: usize| x.get(at).and_then(finite).unwrap_or(at as f64);
-        let points = values.iter().enumerate().filter_map(|(at, y)| Some((place(at), (*y)?))).collect();
+        let x_value = |at: usize| x.get(at).and_then(finite).unwrap_or(at as f64);
+        let points = values.iter().enumerate().filter_map(|(at, y)| Some((x_value(at), (*y)?))).collect();
         let label = value.get("label").map(|label| cell_text(label, "")).unwrap_or_default();
         Self { label: sanitize::line(&label, 40), values, points }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::input;
 use super::super::sanitize;
 use super::layout::{Drawing, LABEL_MAX, flag, line_of, list, number, raw_text};
-use super::part::{Control, Part, Place, Spot, drawn};
+use super::part::{ComponentKey, Control, FocusTarget, Part, drawn};
 
 /// Maximum and minimum width of a text field, in columns.
 const FIELD_WIDE: usize = 40;
@@ -30,8 +30,8 @@ pub(super) fn slider_step(min: f64, max: f64) -> f64 {
 }
 
 impl Drawing<'_> {
-    fn marker(&self, place: &Place) -> (Span<'static>, bool) {
-        let on = self.has_focus(place);
+    fn marker(&self, component: &ComponentKey) -> (Span<'static>, bool) {
+        let on = self.has_focus(component);
         (Span::styled(if on { "▸" } else { " " }, self.cx.theme.accent), on)
     }
 
@@ -40,11 +40,23 @@ impl Drawing<'_> {
         if on { base.add_modifier(Modifier::REVERSED) } else { base }
     }
 
-    pub(super) fn spot(&self, place: &Place, part: &Part, control: Control, meaning: String) -> Spot {
-        Spot { place: place.clone(), lines: 0..part.lines.len(), control, meaning }
+    pub(super) fn focus_target(
+        &self,
+        component: &ComponentKey,
+        part: &Part,
+        control: Control,
+        meaning: String,
+    ) -> FocusTarget {
+        FocusTarget { component: component.clone(), lines: 0..part.lines.len(), control, meaning }
     }
 
-    pub(super) fn button(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize, depth: usize) -> Part {
+    pub(super) fn button(
+        &mut self,
+        resolved: &Resolved<'_>,
+        component: &ComponentKey,
+        width: usize,
+        depth: usize,
+    ) -> Part {
         let label = self.child(resolved, 0, width, depth).text();
         let label = if label.is_empty() { sanitize::line(resolved.id, LABEL_MAX) } else { label };
         let label = sanitize::cut(&label, width.saturating_sub(8).max(4));
@@ -52,7 +64,7 @@ impl Drawing<'_> {
         let event = action.and_then(|action| action.pointer("/event/name")).and_then(Value::as_str);
         let url = action.and_then(|action| action.pointer("/functionCall/args/url")).and_then(Value::as_str);
         let url = url.filter(|url| is_http(url)).map(|url| sanitize::line(url, LABEL_MAX));
-        let (marker, on) = self.marker(place);
+        let (marker, on) = self.marker(component);
         let theme = self.cx.theme;
         let blocked = resolved.failed_check.is_some();
         let base = match line_of(&resolved.props, "variant", LABEL_MAX).as_str() {
@@ -60,7 +72,7 @@ impl Drawing<'_> {
             "primary" => theme.accent,
             _ => theme.text.add_modifier(Modifier::BOLD),
         };
-        let sending = self.state.sent.as_ref() == Some(place);
+        let sending = self.state.sent.as_ref() == Some(component);
         let mut spans = vec![marker, Span::styled(format!("[ {label} ]"), self.style(base, on))];
         if sending {
             spans.push(Span::styled(" sending …", theme.dim));
@@ -76,23 +88,23 @@ impl Drawing<'_> {
         let mut part = Part::line(spans);
         let meaning = format!("{label}\n{}\n{}", event.unwrap_or_default(), url.clone().unwrap_or_default());
         let control = Control::Button { event: event.map(str::to_owned), url, blocked };
-        part.spots.push(self.spot(place, &part, control, meaning));
+        part.targets.push(self.focus_target(component, &part, control, meaning));
         part
     }
 
-    pub(super) fn text_field(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn text_field(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let props = &resolved.props;
         let theme = self.cx.theme;
         let variant = line_of(props, "variant", LABEL_MAX);
         let (many_lines, secret) = (variant == "longText", variant == "obscured");
         let value = raw_text(props, "value").into_owned();
-        let (marker, on) = self.marker(place);
+        let (marker, on) = self.marker(component);
         let label = sanitize::cut(&line_of(props, "label", LABEL_MAX), width.saturating_sub(4));
         let label = if label.is_empty() { label } else { format!("{label}: ") };
-        let beside = sanitize::width(&label) + FIELD_NARROW + 4 <= width;
-        let taken = if beside { sanitize::width(&label) } else { 0 };
+        let is_side_by_side = sanitize::width(&label) + FIELD_NARROW + 4 <= width;
+        let taken = if is_side_by_side { sanitize::width(&label) } else { 0 };
         let columns = width.saturating_sub(taken + 4).clamp(FIELD_NARROW, FIELD_WIDE);
-        let editing = self.state.editing.as_ref().filter(|editing| editing.place == *place);
+        let editing = self.state.editing.as_ref().filter(|editing| editing.component == *component);
         let field: Vec<Line<'static>> = match editing {
             Some(editing) => {
                 let rows = if many_lines { input::rows(&editing.area, columns).clamp(1, FIELD_ROWS) } else { 1 };
@@ -118,7 +130,7 @@ impl Drawing<'_> {
         let mut part = Part::default();
         let head = vec![marker, Span::styled(label, theme.dim)];
         let mut lines = field.into_iter();
-        if beside {
+        if is_side_by_side {
             let mut spans = head;
             spans.push(Span::raw("["));
             spans.extend(lines.next().unwrap_or_default().spans);
@@ -136,24 +148,24 @@ impl Drawing<'_> {
         }
         if let Some(pointer) = resolved.bound.clone() {
             let control = Control::Text { pointer, value, many_lines, secret };
-            part.spots.push(self.spot(place, &part, control, String::new()));
+            part.targets.push(self.focus_target(component, &part, control, String::new()));
         }
         part
     }
 
-    pub(super) fn check_box(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn check_box(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let on = flag(&resolved.props, "value");
-        let (marker, focused) = self.marker(place);
+        let (marker, focused) = self.marker(component);
         let label = sanitize::cut(&line_of(&resolved.props, "label", LABEL_MAX), width.saturating_sub(5));
         let text = format!("[{}] {label}", if on { "x" } else { " " });
         let mut part = Part::line(vec![marker, Span::styled(text, self.style(self.cx.theme.text, focused))]);
         if let Some(pointer) = resolved.bound.clone() {
-            part.spots.push(self.spot(place, &part, Control::Check { pointer, on }, String::new()));
+            part.targets.push(self.focus_target(component, &part, Control::Check { pointer, on }, String::new()));
         }
         part
     }
 
-    pub(super) fn choice(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn choice(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let props = &resolved.props;
         let theme = self.cx.theme;
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -161,8 +173,8 @@ impl Drawing<'_> {
         let values: Vec<String> = options.iter().map(|option| text(option, "value")).collect();
         let chosen: Vec<String> = list(props, "value").iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let multiple = line_of(props, "variant", LABEL_MAX) == "multipleSelection";
-        let at = self.cursor(place, values.len());
-        let (marker, on) = self.marker(place);
+        let at = self.cursor(component, values.len());
+        let (marker, on) = self.marker(component);
         let label = sanitize::cut(&line_of(props, "label", LABEL_MAX), width.saturating_sub(3));
         let mut part = Part::default();
         if !label.is_empty() {
@@ -191,21 +203,21 @@ impl Drawing<'_> {
         }
         if let Some(pointer) = resolved.bound.clone().filter(|_| !values.is_empty()) {
             let control = Control::Choice { pointer, values, chosen, multiple, at };
-            let spot = self.spot(place, &part, control, String::new());
+            let target = self.focus_target(component, &part, control, String::new());
             // The label is visible with the first options; a long list shows those around the cursor.
             let first = if cursor_line < 6 { 0 } else { cursor_line };
-            part.spots.push(Spot { lines: first..cursor_line + 1, ..spot });
+            part.targets.push(FocusTarget { lines: first..cursor_line + 1, ..target });
         }
         part
     }
 
-    pub(super) fn slider(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn slider(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let props = &resolved.props;
         let theme = self.cx.theme;
         let (min, max) = (number(props, "min").unwrap_or(0.0), number(props, "max").unwrap_or(1.0));
         let max = max.max(min);
         let value = number(props, "value").unwrap_or(min).clamp(min, max);
-        let (marker, on) = self.marker(place);
+        let (marker, on) = self.marker(component);
         let label = sanitize::cut(&line_of(props, "label", LABEL_MAX), (width / 2).max(8));
         let label = if label.is_empty() { label } else { format!("{label}: ") };
         let share = if max > min { (value - min) / (max - min) } else { 0.0 };
@@ -223,17 +235,28 @@ impl Drawing<'_> {
             Span::styled(ends, theme.dim),
         ]);
         if let Some(pointer) = resolved.bound.clone() {
-            part.spots.push(self.spot(place, &part, Control::Slider { pointer, min, max, value }, String::new()));
+            part.targets.push(self.focus_target(
+                component,
+                &part,
+                Control::Slider { pointer, min, max, value },
+                String::new(),
+            ));
         }
         part
     }
 
-    pub(super) fn tabs(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize, depth: usize) -> Part {
+    pub(super) fn tabs(
+        &mut self,
+        resolved: &Resolved<'_>,
+        component: &ComponentKey,
+        width: usize,
+        depth: usize,
+    ) -> Part {
         let theme = self.cx.theme;
         let tabs = list(&resolved.props, "tabs");
         let count = resolved.children.len();
-        let at = self.cursor(place, count);
-        let (marker, on) = self.marker(place);
+        let at = self.cursor(component, count);
+        let (marker, on) = self.marker(component);
         let title = |n: usize| {
             let title = tabs.get(n).and_then(|tab| tab.get("title")).unwrap_or(&Value::Null);
             sanitize::line(&plexus_surfaces::cell_text(title, ""), 30)
@@ -257,8 +280,8 @@ impl Drawing<'_> {
                 row.push(Span::raw(" "));
             }
         }
-        let mut part = Part::of(rows.into_iter().map(Line::from).collect());
-        part.spots.push(self.spot(place, &part, Control::Tabs { count, at }, String::new()));
+        let mut part = Part::new(rows.into_iter().map(Line::from).collect());
+        part.targets.push(self.focus_target(component, &part, Control::Tabs { count, at }, String::new()));
         part.lines.push(Line::from(Span::styled("─".repeat(width.min(60)), theme.rule)));
         let child = self.child(resolved, at, width, depth);
         part.append(child);
@@ -274,15 +297,21 @@ impl Drawing<'_> {
         }
     }
 
-    pub(super) fn modal(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize, depth: usize) -> Part {
+    pub(super) fn modal(
+        &mut self,
+        resolved: &Resolved<'_>,
+        component: &ComponentKey,
+        width: usize,
+        depth: usize,
+    ) -> Part {
         let theme = self.cx.theme;
-        let open = self.state.opened.contains(place);
-        let (marker, on) = self.marker(place);
+        let open = self.state.opened.contains(component);
+        let (marker, on) = self.marker(component);
         let label = sanitize::cut(&self.trigger(resolved, width, depth), width.saturating_sub(6));
         let text = format!("{} {label}", if open { "▾" } else { "▸" });
         let style = self.style(theme.text.add_modifier(Modifier::BOLD), on);
         let mut part = Part::line(vec![marker, Span::styled(text, style)]);
-        part.spots.push(self.spot(place, &part, Control::Modal, String::new()));
+        part.targets.push(self.focus_target(component, &part, Control::Modal, String::new()));
         if open {
             let bar = Span::styled("  │ ", theme.rule);
             let content = self.child(resolved, 1, width.saturating_sub(4), depth);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::input::{self, Key};
 use super::controls::slider_step;
 use super::layout::{LayoutContext, layout};
-use super::part::{Control, Place, Spot};
+use super::part::{ComponentKey, Control, FocusTarget};
 use super::state::{Editing, SurfaceState};
 
 /// Maximum length of one field, in bytes; the gateway accepts 64 KiB of inputs.
@@ -32,17 +32,18 @@ pub(crate) enum SurfaceStep {
     /// Copies this address.
     Copy(String),
     /// Shows this text to the user.
-    Say(String),
+    Notice(String),
 }
 
 impl SurfaceState {
     pub(super) fn key(&mut self, key: &Key, surface: &Surface, cx: &LayoutContext<'_>, now: i64) -> SurfaceStep {
         self.refresh(surface);
-        let spots = layout(self.visible(surface), self, cx).spots;
-        let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
-        let step = match (self.editing.take(), at.map(|at| &spots[at])) {
-            (Some(editing), Some(spot)) => self.edit(editing, key, spot, &spots),
-            (_, spot) => self.plain_key(key, spot, at, &spots, surface, now),
+        let targets = layout(self.visible(surface), self, cx).targets;
+        let at =
+            self.focus.as_ref().and_then(|component| targets.iter().position(|target| target.component == *component));
+        let step = match (self.editing.take(), at.map(|at| &targets[at])) {
+            (Some(editing), Some(target)) => self.edit(editing, key, target, &targets),
+            (_, target) => self.plain_key(key, target, at, &targets, surface, now),
         };
         // A change by the user's own key need not be looked at before the next press.
         self.own = step != SurfaceStep::Nothing;
@@ -50,13 +51,13 @@ impl SurfaceState {
     }
 
     /// Handles a key while text is being typed.
-    fn edit(&mut self, mut editing: Editing, key: &Key, spot: &Spot, spots: &[Spot]) -> SurfaceStep {
-        let Control::Text { pointer, many_lines, .. } = &spot.control else { return SurfaceStep::Taken };
+    fn edit(&mut self, mut editing: Editing, key: &Key, target: &FocusTarget, targets: &[FocusTarget]) -> SurfaceStep {
+        let Control::Text { pointer, many_lines, .. } = &target.control else { return SurfaceStep::Taken };
         match key.name() {
             "Esc" => return SurfaceStep::Taken,
-            "Tab" => self.move_focus(spots, true),
-            "S-Tab" => self.move_focus(spots, false),
-            "Enter" if !many_lines => self.move_focus(spots, true),
+            "Tab" => self.move_focus(targets, true),
+            "S-Tab" => self.move_focus(targets, false),
+            "Enter" if !many_lines => self.move_focus(targets, true),
             "Up" | "Down" | "M-Enter" | "C-j" | "S-Enter" if !many_lines => self.editing = Some(editing),
             name => {
                 let before = editing.area.lines().join("\n");
@@ -81,20 +82,20 @@ impl SurfaceState {
     fn plain_key(
         &mut self,
         key: &Key,
-        spot: Option<&Spot>,
+        target: Option<&FocusTarget>,
         at: Option<usize>,
-        spots: &[Spot],
+        targets: &[FocusTarget],
         surface: &Surface,
         now: i64,
     ) -> SurfaceStep {
         // Letters are text if a field has the focus.
-        if let Some(Spot { place, control: Control::Text { value, secret, .. }, .. }) = spot
+        if let Some(FocusTarget { component, control: Control::Text { value, secret, .. }, .. }) = target
             && (key.name().chars().count() == 1 || key.name() == "Backspace")
         {
-            let text = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
-            let editing = Editing { place: place.clone(), area: field(text) };
-            return match spot {
-                Some(spot) => self.edit(editing, key, spot, spots),
+            let text = if *secret && !self.is_given(target) { "" } else { value.as_str() };
+            let editing = Editing { component: component.clone(), area: field(text) };
+            return match target {
+                Some(target) => self.edit(editing, key, target, targets),
                 None => SurfaceStep::Taken,
             };
         }
@@ -102,63 +103,64 @@ impl SurfaceState {
             "Esc" | "q" => return SurfaceStep::Close,
             "]" | "s" => return SurfaceStep::Next,
             "[" => return SurfaceStep::Previous,
-            "Tab" => self.move_focus(spots, true),
-            "S-Tab" => self.move_focus(spots, false),
+            "Tab" => self.move_focus(targets, true),
+            "S-Tab" => self.move_focus(targets, false),
             "Enter" | " " => {
-                return match spot {
-                    Some(spot) => self.press(spot, surface, now),
+                return match target {
+                    Some(target) => self.press(target, surface, now),
                     None => SurfaceStep::Taken,
                 };
             }
             name => {
-                if let Some(spot) = spot
-                    && self.within(spot, name)
+                if let Some(target) = target
+                    && self.within(target, name)
                 {
                     self.follow = true;
                     return SurfaceStep::Taken;
                 }
-                return self.across(name, at, spots);
+                return self.across(name, at, targets);
             }
         }
         SurfaceStep::Taken
     }
 
     /// Returns whether the user has already typed into the field of this place.
-    fn is_given(&self, spot: Option<&Spot>) -> bool {
-        matches!(spot.map(|spot| &spot.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
+    fn is_given(&self, target: Option<&FocusTarget>) -> bool {
+        matches!(target.map(|target| &target.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
     }
 
     /// Moves the focus to the next or previous control; it wraps around.
-    fn move_focus(&mut self, spots: &[Spot], next: bool) {
-        let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
+    fn move_focus(&mut self, targets: &[FocusTarget], next: bool) {
+        let at =
+            self.focus.as_ref().and_then(|component| targets.iter().position(|target| target.component == *component));
         let to = match (at, next) {
             (None, true) => 0,
-            (None, false) => spots.len().saturating_sub(1),
-            (Some(at), true) => (at + 1) % spots.len().max(1),
-            (Some(at), false) => (at + spots.len().saturating_sub(1)) % spots.len().max(1),
+            (None, false) => targets.len().saturating_sub(1),
+            (Some(at), true) => (at + 1) % targets.len().max(1),
+            (Some(at), false) => (at + targets.len().saturating_sub(1)) % targets.len().max(1),
         };
-        self.focus = spots.get(to).map(|spot| spot.place.clone());
+        self.focus = targets.get(to).map(|target| target.component.clone());
         self.follow = true;
     }
 
     /// Handles a key that moves within the control; returns `false` if it is at the end.
-    fn within(&mut self, spot: &Spot, name: &str) -> bool {
-        let place = &spot.place;
-        match &spot.control {
-            Control::Choice { values, at, .. } => self.move_cursor(place, *at, values.len(), name, 1),
+    fn within(&mut self, target: &FocusTarget, name: &str) -> bool {
+        let component = &target.component;
+        match &target.control {
+            Control::Choice { values, at, .. } => self.move_cursor(component, *at, values.len(), name, 1),
             Control::Table { rows, at, columns, column, sort, .. } => match name {
-                "Left" | "h" => self.set_column(place, column.checked_sub(1)),
-                "Right" | "l" => self.set_column(place, Some(column + 1).filter(|next| *next < columns.len())),
+                "Left" | "h" => self.set_column(component, column.checked_sub(1)),
+                "Right" | "l" => self.set_column(component, Some(column + 1).filter(|next| *next < columns.len())),
                 "o" => {
-                    self.sort(place, columns.get(*column), sort.as_ref());
+                    self.sort(component, columns.get(*column), sort.as_ref());
                     true
                 }
-                _ => self.move_cursor(place, *at, *rows, name, self.page()),
+                _ => self.move_cursor(component, *at, *rows, name, self.page()),
             },
             Control::Tree { rows, at, item, .. } => match (name, item) {
-                ("Left" | "h", Some((path, true))) => self.fold(place, path, true),
-                ("Right" | "l", Some((path, true))) => self.fold(place, path, false),
-                _ => self.move_cursor(place, *at, *rows, name, self.page()),
+                ("Left" | "h", Some((path, true))) => self.fold(component, path, true),
+                ("Right" | "l", Some((path, true))) => self.fold(component, path, false),
+                _ => self.move_cursor(component, *at, *rows, name, self.page()),
             },
             Control::Tabs { count, at } => {
                 let to = match name {
@@ -167,7 +169,7 @@ impl SurfaceState {
                     _ => return false,
                 };
                 if let Some(to) = to {
-                    self.cursors.insert(place.clone(), to);
+                    self.cursors.insert(component.clone(), to);
                 }
                 true
             }
@@ -189,7 +191,7 @@ impl SurfaceState {
         }
     }
 
-    fn move_cursor(&mut self, place: &Place, at: usize, count: usize, name: &str, page: usize) -> bool {
+    fn move_cursor(&mut self, component: &ComponentKey, at: usize, count: usize, name: &str, page: usize) -> bool {
         let last = count.saturating_sub(1);
         let to = match name {
             "Down" | "j" if at < last => at + 1,
@@ -200,31 +202,31 @@ impl SurfaceState {
             "End" | "G" if page > 1 => last,
             _ => return false,
         };
-        self.cursors.insert(place.clone(), to);
+        self.cursors.insert(component.clone(), to);
         true
     }
 
-    fn set_column(&mut self, place: &Place, column: Option<usize>) -> bool {
+    fn set_column(&mut self, component: &ComponentKey, column: Option<usize>) -> bool {
         if let Some(column) = column {
-            self.columns.insert(place.clone(), column);
+            self.columns.insert(component.clone(), column);
         }
         true
     }
 
     /// Sorts by a column: ascending, descending, in the agent's order.
-    fn sort(&mut self, place: &Place, key: Option<&String>, now: Option<&(String, bool)>) {
+    fn sort(&mut self, component: &ComponentKey, key: Option<&String>, now: Option<&(String, bool)>) {
         let Some(key) = key else { return };
         let to = match now {
             Some((sorted, false)) if sorted == key => Some((key.clone(), true)),
             Some((sorted, true)) if sorted == key => None,
             _ => Some((key.clone(), false)),
         };
-        self.sorts.insert(place.clone(), to);
-        self.cursors.remove(place);
+        self.sorts.insert(component.clone(), to);
+        self.cursors.remove(component);
     }
 
-    fn fold(&mut self, place: &Place, path: &str, fold: bool) -> bool {
-        let folded = self.folded.entry(place.clone()).or_default();
+    fn fold(&mut self, component: &ComponentKey, path: &str, fold: bool) -> bool {
+        let folded = self.folded.entry(component.clone()).or_default();
         if fold {
             folded.insert(path.to_owned())
         } else {
@@ -234,11 +236,11 @@ impl SurfaceState {
     }
 
     /// Handles a key that moves between controls, or scrolls.
-    fn across(&mut self, name: &str, at: Option<usize>, spots: &[Spot]) -> SurfaceStep {
+    fn across(&mut self, name: &str, at: Option<usize>, targets: &[FocusTarget]) -> SurfaceStep {
         let page = i64::try_from(self.page()).unwrap_or(i64::MAX);
         match (name, at) {
-            ("Down" | "j", Some(at)) if at + 1 < spots.len() => self.move_focus(spots, true),
-            ("Up" | "k", Some(at)) if at > 0 => self.move_focus(spots, false),
+            ("Down" | "j", Some(at)) if at + 1 < targets.len() => self.move_focus(targets, true),
+            ("Up" | "k", Some(at)) if at > 0 => self.move_focus(targets, false),
             ("Down" | "j" | "C-Down", _) => self.scroll_by(1),
             ("Up" | "k" | "C-Up", _) => self.scroll_by(-1),
             ("PageDown" | "C-f", _) => self.scroll_by(page),
@@ -253,12 +255,12 @@ impl SurfaceState {
     }
 
     /// Handles Enter or Space on a control.
-    fn press(&mut self, spot: &Spot, surface: &Surface, now: i64) -> SurfaceStep {
-        let place = &spot.place;
-        match &spot.control {
+    fn press(&mut self, target: &FocusTarget, surface: &Surface, now: i64) -> SurfaceStep {
+        let component = &target.component;
+        match &target.control {
             Control::Text { value, secret, .. } => {
-                let text = if *secret && !self.is_given(Some(spot)) { "" } else { value.as_str() };
-                self.editing = Some(Editing { place: place.clone(), area: field(text) });
+                let text = if *secret && !self.is_given(Some(target)) { "" } else { value.as_str() };
+                self.editing = Some(Editing { component: component.clone(), area: field(text) });
             }
             Control::Check { pointer, on } => self.set_input(pointer, json!(!on)),
             Control::Choice { pointer, values, chosen, multiple, at } => {
@@ -271,30 +273,30 @@ impl SurfaceState {
                 self.set_input(pointer, json!(to));
             }
             Control::Tabs { count, at } => {
-                self.cursors.insert(place.clone(), (at + 1) % (*count).max(1));
+                self.cursors.insert(component.clone(), (at + 1) % (*count).max(1));
             }
             Control::Modal => {
-                if !self.opened.remove(place) {
-                    self.opened.insert(place.clone());
+                if !self.opened.remove(component) {
+                    self.opened.insert(component.clone());
                 }
             }
             Control::Tree { item: Some((path, true)), .. } => {
-                let is_folded = self.folded.get(place).is_some_and(|folded| folded.contains(path));
-                self.fold(place, path, !is_folded);
+                let is_folded = self.folded.get(component).is_some_and(|folded| folded.contains(path));
+                self.fold(component, path, !is_folded);
             }
             Control::Slider { .. } => {}
             Control::Button { event: None, url: Some(url), .. } => return SurfaceStep::Copy(url.clone()),
             Control::Button { event: Some(event), blocked, .. } => {
                 if *blocked {
-                    return SurfaceStep::Say("a check of the form fails".into());
+                    return SurfaceStep::Notice("a check of the form fails".into());
                 }
-                return self.send(spot, event, None, surface, now);
+                return self.send(target, event, None, surface, now);
             }
             Control::Table { item: Some(item), event: Some(event), .. } => {
-                return self.send(spot, event, Some(json!(item)), surface, now);
+                return self.send(target, event, Some(json!(item)), surface, now);
             }
             Control::Tree { item: Some((path, false)), event: Some(event), .. } => {
-                return self.send(spot, event, Some(json!(path)), surface, now);
+                return self.send(target, event, Some(json!(path)), surface, now);
             }
             Control::Button { .. } | Control::Table { .. } | Control::Tree { .. } => {}
         }
@@ -302,11 +304,18 @@ impl SurfaceState {
     }
 
     /// The action of a press. A press that was meant for an earlier control at this place has no effect.
-    fn send(&mut self, spot: &Spot, event: &str, item: Option<Value>, surface: &Surface, now: i64) -> SurfaceStep {
+    fn send(
+        &mut self,
+        target: &FocusTarget,
+        event: &str,
+        item: Option<Value>,
+        surface: &Surface,
+        now: i64,
+    ) -> SurfaceStep {
         if self.sent.is_some() || !self.is_armed(now) {
             return SurfaceStep::Taken;
         }
-        let Place { id, instance } = &spot.place;
+        let ComponentKey { id, instance } = &target.component;
         let bound = bound(surface);
         let inputs = self.inputs.iter().filter(|(pointer, _)| bound.contains(*pointer));
         let action = SurfaceAction {
@@ -317,7 +326,7 @@ impl SurfaceState {
             instance: Some(instance.clone()).filter(|instance| !instance.is_empty()),
             item,
         };
-        self.sent = Some(spot.place.clone());
+        self.sent = Some(target.component.clone());
         self.problem.clear();
         SurfaceStep::Press(action)
     }
@@ -325,13 +334,15 @@ impl SurfaceState {
     /// Inserts pasted text into the field with the focus; returns `false` if none has it.
     pub(super) fn paste(&mut self, text: &str, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
         self.refresh(surface);
-        let spots = layout(self.visible(surface), self, cx).spots;
-        let spot = self.focus.as_ref().and_then(|place| spots.iter().find(|spot| spot.place == *place));
-        let Some(Spot { place, control: Control::Text { pointer, value, many_lines, secret }, .. }) = spot else {
+        let targets = layout(self.visible(surface), self, cx).targets;
+        let target =
+            self.focus.as_ref().and_then(|component| targets.iter().find(|target| target.component == *component));
+        let Some(FocusTarget { component, control: Control::Text { pointer, value, many_lines, secret }, .. }) = target
+        else {
             return false;
         };
         let text = if *many_lines { text.to_owned() } else { text.replace('\n', " ") };
-        let given = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
+        let given = if *secret && !self.is_given(target) { "" } else { value.as_str() };
         let mut area: TextArea<'static> = match self.editing.take() {
             Some(editing) => editing.area,
             None => field(given),
@@ -341,7 +352,7 @@ impl SurfaceState {
             area.insert_str(text);
             self.set_input(pointer, area.lines().join("\n").into());
         }
-        self.editing = Some(Editing { place: place.clone(), area });
+        self.editing = Some(Editing { component: component.clone(), area });
         (self.follow, self.own) = (true, true);
         true
     }

@@ -14,7 +14,7 @@ use super::super::highlight::color;
 use super::super::markdown::{markdown, plain, wrap};
 use super::super::sanitize;
 use super::super::theme::Theme;
-use super::part::{Part, Place, Spot};
+use super::part::{ComponentKey, FocusTarget, Part};
 use super::state::SurfaceState;
 
 /// Maximum number of lines of a surface that are laid out; a note replaces the rest.
@@ -49,7 +49,7 @@ pub(crate) struct LayoutContext<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) lines: Vec<Line<'static>>,
-    pub(super) spots: Vec<Spot>,
+    pub(super) targets: Vec<FocusTarget>,
 }
 
 /// Lays a surface out.
@@ -61,7 +61,7 @@ pub(crate) fn layout(surface: &Surface, state: &SurfaceState, cx: &LayoutContext
         let text = "… more than can be shown here";
         part.lines.push(Line::from(Span::styled(text, cx.theme.dim)));
     }
-    Layout { lines: part.lines, spots: part.spots }
+    Layout { lines: part.lines, targets: part.targets }
 }
 
 pub(super) struct Drawing<'a> {
@@ -83,7 +83,7 @@ impl Drawing<'_> {
             return Part::default();
         }
         let Some(resolved) = self.resolver.resolve(id, instance) else { return Part::default() };
-        let place = Place { id: id.to_owned(), instance: instance.to_owned() };
+        let component = ComponentKey { id: id.to_owned(), instance: instance.to_owned() };
         let width = width.max(NARROW);
         let container = matches!(resolved.kind, "Column" | "List" | "Row" | "Card" | "Tabs" | "Modal");
         let mut part = match resolved.kind {
@@ -94,17 +94,17 @@ impl Drawing<'_> {
                 let bar = Span::styled("│ ", self.cx.theme.rule);
                 self.column(&resolved, width - 2, depth).indented(&bar, &bar)
             }
-            "Tabs" => self.tabs(&resolved, &place, width, depth),
-            "Modal" => self.modal(&resolved, &place, width, depth),
-            "Button" => self.button(&resolved, &place, width, depth),
-            "TextField" | "DateTimeInput" => self.text_field(&resolved, &place, width),
-            "CheckBox" => self.check_box(&resolved, &place, width),
-            "ChoicePicker" => self.choice(&resolved, &place, width),
-            "Slider" => self.slider(&resolved, &place, width),
-            "Table" => self.table(&resolved, &place, width),
-            "FileTree" => self.tree(&resolved, &place, width),
-            "Chart" => Part::of(self.chart(&resolved.props, width)),
-            _ => Part::of(self.leaf(&resolved, width)),
+            "Tabs" => self.tabs(&resolved, &component, width, depth),
+            "Modal" => self.modal(&resolved, &component, width, depth),
+            "Button" => self.button(&resolved, &component, width, depth),
+            "TextField" | "DateTimeInput" => self.text_field(&resolved, &component, width),
+            "CheckBox" => self.check_box(&resolved, &component, width),
+            "ChoicePicker" => self.choice(&resolved, &component, width),
+            "Slider" => self.slider(&resolved, &component, width),
+            "Table" => self.table(&resolved, &component, width),
+            "FileTree" => self.tree(&resolved, &component, width),
+            "Chart" => Part::new(self.chart(&resolved.props, width)),
+            _ => Part::new(self.leaf(&resolved, width)),
         };
         // The failed check of an input is shown once it has a value; that of a button explains why it has no effect.
         let empty = resolved.props.contains_key("value") && raw_text(&resolved.props, "value").is_empty();
@@ -127,13 +127,13 @@ impl Drawing<'_> {
         }
     }
 
-    pub(super) fn has_focus(&self, place: &Place) -> bool {
-        !self.cx.inline && self.state.focus.as_ref() == Some(place)
+    pub(super) fn has_focus(&self, component: &ComponentKey) -> bool {
+        !self.cx.inline && self.state.focus.as_ref() == Some(component)
     }
 
     /// The cursor of a list with `count` items.
-    pub(super) fn cursor(&self, place: &Place, count: usize) -> usize {
-        self.state.cursors.get(place).copied().unwrap_or_default().min(count.saturating_sub(1))
+    pub(super) fn cursor(&self, component: &ComponentKey, count: usize) -> usize {
+        self.state.cursors.get(component).copied().unwrap_or_default().min(count.saturating_sub(1))
     }
 
     /// Returns whether this event of a button answers the surface's question.
@@ -179,7 +179,7 @@ impl Drawing<'_> {
         let gaps = GAP * count.saturating_sub(1);
         if parts.iter().map(Part::width).sum::<usize>() + gaps <= width {
             let parts = parts.into_iter().filter(|part| !part.lines.is_empty());
-            return Part::beside(
+            return Part::side_by_side(
                 parts.map(|part| (part.width(), part)).map(|(width, part)| (part, width)).collect(),
                 GAP,
             );
@@ -188,7 +188,7 @@ impl Drawing<'_> {
         if (2..=SHARED_MAX).contains(&count) && share >= SHARE_MIN {
             self.left = left;
             let parts = (0..count).map(|at| (self.child(resolved, at, share, depth), share));
-            return Part::beside(parts.collect(), GAP);
+            return Part::side_by_side(parts.collect(), GAP);
         }
         let mut out = Part::default();
         parts.into_iter().for_each(|part| out.append(part));
@@ -296,8 +296,8 @@ impl Drawing<'_> {
         }
         if let Some(value) = number(props, "value") {
             let value = value.clamp(0.0, 1.0);
-            let beside = sanitize::width(&label) + sanitize::width(&state) + 9;
-            let cells = width.saturating_sub(beside).clamp(4, CELLS);
+            let other_columns = sanitize::width(&label) + sanitize::width(&state) + 9;
+            let cells = width.saturating_sub(other_columns).clamp(4, CELLS);
             let full = (value * cells as f64).round() as usize;
             spans.push(Span::styled("█".repeat(full), style));
             spans.push(Span::styled("░".repeat(cells - full.min(cells)), theme.rule));

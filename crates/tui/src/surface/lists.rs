@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::sanitize;
 use super::layout::{Drawing, LABEL_MAX, line_of, list};
-use super::part::{Control, Part, Place};
+use super::part::{ComponentKey, Control, Part};
 
 /// Maximum width of a cell, in columns.
 const CELL_MAX: usize = 40;
@@ -19,7 +19,7 @@ const COLUMNS_MAX: usize = 32;
 const ROWS_MIN: usize = 4;
 const ROWS_INLINE: usize = 6;
 /// Number of lines of the page that a table or tree leaves for other parts.
-const BESIDE: usize = 6;
+const OTHER_LINES: usize = 6;
 /// Number of columns between two cells.
 const GAP: usize = 2;
 
@@ -37,12 +37,12 @@ struct TreeRow {
 impl Drawing<'_> {
     /// The rows on the screen: the first one, and their number.
     fn window(&self, count: usize, at: usize) -> (usize, usize) {
-        let rows = if self.cx.inline { ROWS_INLINE } else { self.cx.height.saturating_sub(BESIDE).max(ROWS_MIN) };
+        let rows = if self.cx.inline { ROWS_INLINE } else { self.cx.height.saturating_sub(OTHER_LINES).max(ROWS_MIN) };
         let visible = count.min(rows);
         (at.saturating_sub(rows / 2).min(count - visible), visible)
     }
 
-    pub(super) fn table(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn table(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let (props, theme) = (&resolved.props, self.cx.theme);
         let heads: Vec<&Value> = list(props, "columns").iter().take(COLUMNS_MAX).collect();
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -52,11 +52,11 @@ impl Drawing<'_> {
             let descending = sort.get("descending").and_then(Value::as_bool).unwrap_or_default();
             Some((sort.get("key")?.as_str()?.to_owned(), descending))
         });
-        let sort = self.state.sorts.get(place).cloned().unwrap_or(own);
-        let order = self.state.order(place, self.rev, rows, sort.as_ref());
-        let at = self.cursor(place, order.len());
-        let column = self.state.columns.get(place).copied().unwrap_or_default().min(keys.len().saturating_sub(1));
-        let on = self.has_focus(place);
+        let sort = self.state.sorts.get(component).cloned().unwrap_or(own);
+        let order = self.state.order(component, self.rev, rows, sort.as_ref());
+        let at = self.cursor(component, order.len());
+        let column = self.state.columns.get(component).copied().unwrap_or_default().min(keys.len().saturating_sub(1));
+        let on = self.has_focus(component);
         let (first, visible) = self.window(order.len(), at);
         let cells: Vec<Vec<String>> = order[first..first + visible]
             .iter()
@@ -112,24 +112,24 @@ impl Drawing<'_> {
         let item = order.get(at).copied();
         let meaning = cells.get(at.saturating_sub(first)).map(|cells| cells.join("\t")).unwrap_or_default();
         let control = Control::Table { rows: order.len(), at, columns: keys, column, sort, item, event };
-        let mut spot = self.spot(place, &part, control, meaning);
+        let mut target = self.focus_target(component, &part, control, meaning);
         let cursor_line = top + at.saturating_sub(first);
-        spot.lines = if on && cursor_line > top + 2 {
+        target.lines = if on && cursor_line > top + 2 {
             cursor_line..cursor_line + 1
         } else {
             0..(cursor_line + 1).min(part.lines.len())
         };
-        part.spots.push(spot);
+        part.targets.push(target);
         part
     }
 
-    pub(super) fn tree(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
+    pub(super) fn tree(&mut self, resolved: &Resolved<'_>, component: &ComponentKey, width: usize) -> Part {
         let theme = self.cx.theme;
         let entries = list(&resolved.props, "entries");
         let none = BTreeSet::new();
-        let all = tree_rows(entries, self.state.folded.get(place).unwrap_or(&none));
-        let at = self.cursor(place, all.len());
-        let on = self.has_focus(place);
+        let all = tree_rows(entries, self.state.folded.get(component).unwrap_or(&none));
+        let at = self.cursor(component, all.len());
+        let on = self.has_focus(component);
         let (first, visible) = self.window(all.len(), at);
         let mut part = Part::default();
         for (n, row) in all.iter().enumerate().skip(first).take(visible) {
@@ -179,10 +179,10 @@ impl Drawing<'_> {
         let item = all.get(at).map(|row| (row.path.clone(), row.folder.is_some()));
         let meaning = item.as_ref().map(|(path, _)| path.clone()).unwrap_or_default();
         let control = Control::Tree { rows: all.len(), at, item, event: event_of(resolved) };
-        let mut spot = self.spot(place, &part, control, meaning);
+        let mut target = self.focus_target(component, &part, control, meaning);
         let cursor_line = at.saturating_sub(first);
-        spot.lines = cursor_line..(cursor_line + 1).min(part.lines.len());
-        part.spots.push(spot);
+        target.lines = cursor_line..(cursor_line + 1).min(part.lines.len());
+        part.targets.push(target);
         part
     }
 }

@@ -127,7 +127,7 @@ impl SessionSurfaces {
     }
 
     /// The index of the open surface, counted from 1, and the number of surfaces.
-    pub(crate) fn open_place(&self) -> (usize, usize) {
+    pub(crate) fn open_position(&self) -> (usize, usize) {
         let names = self.names();
         let at = names.iter().position(|name| Some(*name) == self.open.as_deref());
         (at.map_or(0, |at| at + 1), names.len())
@@ -176,8 +176,8 @@ impl SessionSurfaces {
     }
 
     /// Returns whether a letter begins or continues a text in the open surface.
-    pub(crate) fn takes_letters(&self, cx: &LayoutContext<'_>) -> bool {
-        self.open().zip(self.open_state()).is_some_and(|(surface, state)| state.takes_letters(surface, cx))
+    pub(crate) fn has_text_focus(&self, cx: &LayoutContext<'_>) -> bool {
+        self.open().zip(self.open_state()).is_some_and(|(surface, state)| state.has_text_focus(surface, cx))
     }
 
     /// Lays the open surface out for this space, and updates its state accordingly.

@@ -9,14 +9,14 @@ use ratatui::text::{Line, Span};
 
 use super::super::sanitize;
 
-/// The place of a component: its id, and the list item in a template.
+/// The key of a component on the screen: its id, and the list item in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ComponentKey {
     pub(crate) id: String,
     pub(crate) instance: String,
 }
 
-/// The control at a place, which determines the effect of keys.
+/// A control, which determines the effect of keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Control {
     /// A button that sends an event, or shows an address.
@@ -75,10 +75,10 @@ pub(crate) enum Control {
     },
 }
 
-/// A place that can have the focus.
+/// A control that can have the focus.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
-    pub(super) place: Place,
+pub(crate) struct FocusTarget {
+    pub(super) component: ComponentKey,
     /// The lines of the control; of one that scrolls, those around its cursor.
     pub(super) lines: Range<usize>,
     pub(super) control: Control,
@@ -86,20 +86,20 @@ pub(crate) struct Spot {
     pub(super) meaning: String,
 }
 
-/// Lines and the focusable places in them.
+/// Lines and the focus targets in them.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) lines: Vec<Line<'static>>,
-    pub(super) spots: Vec<Spot>,
+    pub(super) targets: Vec<FocusTarget>,
 }
 
 impl Part {
-    pub(super) fn of(lines: Vec<Line<'static>>) -> Self {
-        Self { lines, spots: Vec::new() }
+    pub(super) fn new(lines: Vec<Line<'static>>) -> Self {
+        Self { lines, targets: Vec::new() }
     }
 
     pub(super) fn line(spans: Vec<Span<'static>>) -> Self {
-        Self::of(vec![Line::from(spans)])
+        Self::new(vec![Line::from(spans)])
     }
 
     /// The width of the longest line, in columns.
@@ -111,7 +111,7 @@ impl Part {
     pub(super) fn append(&mut self, other: Self) {
         let by = self.lines.len();
         self.lines.extend(other.lines);
-        self.spots.extend(other.spots.into_iter().map(|spot| spot.moved(by)));
+        self.targets.extend(other.targets.into_iter().map(|target| target.moved(by)));
     }
 
     /// Adds a margin before each line: `first` before the first, `next` before the others.
@@ -123,9 +123,9 @@ impl Part {
     }
 
     /// Joins parts side by side, each in its columns.
-    pub(super) fn beside(parts: Vec<(Self, usize)>, gap: usize) -> Self {
+    pub(super) fn side_by_side(parts: Vec<(Self, usize)>, gap: usize) -> Self {
         let height = parts.iter().map(|(part, _)| part.lines.len()).max().unwrap_or(0);
-        let mut out = Self::of(vec![Line::default(); height]);
+        let mut out = Self::new(vec![Line::default(); height]);
         let last = parts.len().saturating_sub(1);
         for (n, (part, columns)) in parts.into_iter().enumerate() {
             let mut lines = part.lines.into_iter();
@@ -137,7 +137,7 @@ impl Part {
                     row.spans.push(Span::raw(" ".repeat(space)));
                 }
             }
-            out.spots.extend(part.spots);
+            out.targets.extend(part.targets);
         }
         out
     }
@@ -150,7 +150,7 @@ impl Part {
     }
 }
 
-impl Spot {
+impl FocusTarget {
     fn moved(self, by: usize) -> Self {
         Self { lines: self.lines.start + by..self.lines.end + by, ..self }
     }

@@ -8,7 +8,7 @@ use plexus_surfaces::{Surface, row_order};
 use ratatui_textarea::TextArea;
 use serde_json::Value;
 
-use super::part::Place;
+use super::part::ComponentKey;
 
 /// Time that a control does not react to a press after it appeared or changed its meaning, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
@@ -16,7 +16,7 @@ pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 /// The state of a text field while it is edited.
 #[derive(Clone, Debug)]
 pub(super) struct Editing {
-    pub(super) place: Place,
+    pub(super) component: ComponentKey,
     pub(super) area: TextArea<'static>,
 }
 
@@ -45,28 +45,28 @@ pub(crate) struct SurfaceState {
     /// The number of changes of `inputs`.
     pub(super) edits: u64,
     typed: Option<Typed>,
-    pub(super) focus: Option<Place>,
+    pub(super) focus: Option<ComponentKey>,
     pub(super) editing: Option<Editing>,
     pub(crate) scroll: usize,
     /// `true` if the screen scrolls to the focus.
     pub(super) follow: bool,
     /// The index of the tab, or of the option, row or entry under the cursor.
-    pub(super) cursors: BTreeMap<Place, usize>,
+    pub(super) cursors: BTreeMap<ComponentKey, usize>,
     /// The column of a table that keys act on.
-    pub(super) columns: BTreeMap<Place, usize>,
+    pub(super) columns: BTreeMap<ComponentKey, usize>,
     /// The order that the user chose for a table: the column's key, and whether it is descending. `None` is the agent's own order.
-    pub(super) sorts: BTreeMap<Place, Option<(String, bool)>>,
+    pub(super) sorts: BTreeMap<ComponentKey, Option<(String, bool)>>,
     /// The folded folders of a tree.
-    pub(super) folded: BTreeMap<Place, BTreeSet<String>>,
+    pub(super) folded: BTreeMap<ComponentKey, BTreeSet<String>>,
     /// The modals that are open.
-    pub(super) opened: BTreeSet<Place>,
-    pub(super) orders: RefCell<BTreeMap<Place, Order>>,
+    pub(super) opened: BTreeSet<ComponentKey>,
+    pub(super) orders: RefCell<BTreeMap<ComponentKey, Order>>,
     /// The control that was pressed; no other can be until the gateway has replied.
-    pub(super) sent: Option<Place>,
+    pub(super) sent: Option<ComponentKey>,
     /// The reason why the last press was refused.
     pub(crate) problem: String,
     /// The meaning of a press on the focus, and the time since when it is unchanged.
-    pub(super) meaning: (Option<Place>, String, i64),
+    pub(super) meaning: (Option<ComponentKey>, String, i64),
     /// `true` if a key of the user was handled since the last layout.
     pub(super) own: bool,
     /// The revision, edits, columns and rows of the last layout.
@@ -82,7 +82,7 @@ impl SurfaceState {
         self.editing = None;
         self.own = false;
         if self.focus.is_none() && asks {
-            self.focus = Some(Place::default());
+            self.focus = Some(ComponentKey::default());
         }
         self.follow = true;
     }
@@ -152,20 +152,20 @@ impl SurfaceState {
     /// The order of a table's rows. It is sorted once for each revision.
     pub(super) fn order(
         &self,
-        place: &Place,
+        component: &ComponentKey,
         rev: u64,
         rows: &[Value],
         sort: Option<&(String, bool)>,
     ) -> Rc<Vec<usize>> {
         let mut orders = self.orders.borrow_mut();
-        if let Some(order) = orders.get(place)
+        if let Some(order) = orders.get(component)
             && (order.rev, order.edits, order.sort.as_ref()) == (rev, self.edits, sort)
         {
             return Rc::clone(&order.rows);
         }
         let sorted = Rc::new(row_order(rows, sort.map(|(key, descending)| (key.as_str(), *descending))));
         let order = Order { rev, edits: self.edits, sort: sort.cloned(), rows: Rc::clone(&sorted) };
-        orders.insert(place.clone(), order);
+        orders.insert(component.clone(), order);
         sorted
     }
 }

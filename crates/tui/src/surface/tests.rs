@@ -37,7 +37,7 @@ fn key(name: &str) -> Key {
         "Backspace" => KeyCode::Backspace,
         other => KeyCode::Char(other.chars().next().unwrap()),
     };
-    Key::of(KeyEvent::new(code, KeyModifiers::NONE)).unwrap()
+    Key::from_event(KeyEvent::new(code, KeyModifiers::NONE)).unwrap()
 }
 
 /// A surface on a screen without colours.
@@ -163,7 +163,7 @@ fn surface_button_whose_check_does_not_hold_sends_nothing() {
     let (components, data) = form();
     let mut bench = Bench::new(&components, &data);
     bench.keys(&["S-Tab"]);
-    assert!(matches!(bench.key("Enter"), SurfaceStep::Say(_)), "{}", bench.screen());
+    assert!(matches!(bench.key("Enter"), SurfaceStep::Notice(_)), "{}", bench.screen());
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     assert_eq!(comments(&stage)[1].1, 41);
     assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().draft.comments[1].end, 42);
     // It is kept, and still there after the screen was left.
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::KeepReview(..))));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::SaveReview(..))));
     stage.keys(&["u", "g", "c"]);
     serve(&mut stage, &list("1", &files()), DIFF);
     assert!(stage.screen().contains("2 comments · S: send"), "{}", stage.screen());

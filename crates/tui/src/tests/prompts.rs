@@ -72,7 +72,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     // Dropped on the terminal, and by its path.
     stage.msg(Msg::Paste("'/tmp/x/one.png'".into()));
     let expected = Effect::ReadImage {
-        place: "s_1".into(),
+        target: "s_1".into(),
         path: "/tmp/x/one.png".into(),
         pasted: Some("'/tmp/x/one.png'".into()),
     };
@@ -81,7 +81,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     stage.keys(&["C-t"]);
     stage.type_text("two.png");
     stage.keys(&["Enter"]);
-    let expected = Effect::ReadImage { place: "s_1".into(), path: "two.png".into(), pasted: None };
+    let expected = Effect::ReadImage { target: "s_1".into(), path: "two.png".into(), pasted: None };
     assert!(stage.effects.contains(&expected), "{:?}", stage.effects);
     stage.msg(Msg::ImageRead("s_1".into(), None, read("two.png")));
     let screen = stage.screen();

@@ -6,7 +6,7 @@ use ratatui::text::Span;
 
 use super::ChangesPage;
 use crate::changes::{
-    ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_text, list_row, path_end, place_text,
+    ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_text, list_row, location_text, path_end,
 };
 use crate::input;
 use crate::markdown::wrap;
@@ -17,7 +17,7 @@ use crate::sanitize;
 use crate::view_model::{ago, clock};
 
 /// Width from which the files are beside the diff, in columns.
-const BESIDE: u16 = 120;
+const TWO_PANES_MIN: u16 = 120;
 /// Width and height from which the files are above the diff, in columns and lines; on a smaller screen, only one of both is shown.
 const ABOVE: (u16, u16) = (60, 20);
 /// The minimum and maximum width of a list beside a diff, in columns.
@@ -101,7 +101,7 @@ impl ChangesPage {
             (head, Rect::new(x, y + 1, width.saturating_sub(1), height.saturating_sub(1)))
         };
         let y = all.y + from;
-        if all.width >= BESIDE {
+        if all.width >= TWO_PANES_MIN {
             let files = (all.width * 3 / 10).clamp(FILES_COLUMNS.0, FILES_COLUMNS.1);
             areas.files = Rect::new(all.x, y, files, middle);
             areas.rule = Rect::new(all.x + files, y, 1, middle);
@@ -311,15 +311,15 @@ impl Draw<'_> {
         let Some(file) = screen.file().filter(|_| area.height > 0) else { return };
         let focus = screen.pane == ChangesPane::Diff && areas.has_both();
         let text = file_text(screen, file);
-        let mut place = format!("{} of {}", screen.at + 1, screen.fit.len());
+        let mut location = format!("{} of {}", screen.at + 1, screen.fit.len());
         if usize::from(head.width) >= 60 {
-            place = format!("{text} · {place}");
+            location = format!("{text} · {location}");
         }
-        let space = usize::from(head.width).saturating_sub(sanitize::width(&place) + 4);
+        let space = usize::from(head.width).saturating_sub(sanitize::width(&location) + 4);
         let spans = vec![
             if focus { Span::styled("▌", theme.accent) } else { Span::raw(" ") },
             Span::styled(path_end(&file.path, space.max(12)), theme.text.add_modifier(Modifier::BOLD)),
-            Span::styled(format!("  {place}"), theme.dim),
+            Span::styled(format!("  {location}"), theme.dim),
         ];
         self.fill(head, theme.bar);
         self.put(head.x, head.y, spans, head.width);
@@ -379,8 +379,8 @@ impl Draw<'_> {
             self.put(area.x + 1, y, Span::styled("The diff is too long to be shown whole.", theme.warn), area.width);
         }
         #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
-        let place = screen.position.scroll.0 as f32 / diff.rows.rows.len().max(1) as f32;
-        self.scrollbar(area, place, y < end && screen.position.scroll.0 > 0);
+        let fraction = screen.position.scroll.0 as f32 / diff.rows.rows.len().max(1) as f32;
+        self.scrollbar(area, fraction, y < end && screen.position.scroll.0 > 0);
     }
 
     /// Draws the comment that is being written, or the number of comments.
@@ -395,10 +395,10 @@ impl Draw<'_> {
             return self.put(area.x, area.y, Span::styled(notice, theme.user), area.width);
         };
         let verb = if edits.is_some() { "Edit the comment on" } else { "Comment on" };
-        let place = place_text(about.old, about.line, about.end);
-        let space = usize::from(area.width).saturating_sub(sanitize::width(verb) + sanitize::width(&place) + 8);
+        let location = location_text(about.old, about.line, about.end);
+        let space = usize::from(area.width).saturating_sub(sanitize::width(verb) + sanitize::width(&location) + 8);
         let head = vec![
-            Span::styled(format!(" {verb} {place} "), theme.accent),
+            Span::styled(format!(" {verb} {location} "), theme.accent),
             Span::styled(format!("of {}", path_end(&about.path, space)), theme.dim),
         ];
         self.put(area.x, area.y, head, area.width);
@@ -424,16 +424,16 @@ impl Draw<'_> {
         let files = screen.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
         for (n, one) in screen.draft.comments.iter().enumerate().skip(from).take(visible) {
             let y = inside.y + 3 + 2 * u16::try_from(n - from).unwrap_or(0);
-            let place = one.place();
+            let location = one.location();
             let stale = match files.iter().find(|file| file.path == one.path) {
                 None => " · no longer changed",
                 Some(file) if file.digest != one.digest => " · changed since",
                 Some(_) => "",
             };
-            let space = width.saturating_sub(sanitize::width(&place) + sanitize::width(stale) + 3);
+            let space = width.saturating_sub(sanitize::width(&location) + sanitize::width(stale) + 3);
             let head = vec![
                 Span::styled(path_end(&one.path, space), theme.accent),
-                Span::styled(format!(" {place}"), theme.dim),
+                Span::styled(format!(" {location}"), theme.dim),
                 Span::styled(stale, theme.warn),
             ];
             self.put(inside.x, y, head, inside.width);

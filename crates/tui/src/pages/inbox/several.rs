@@ -61,10 +61,10 @@ impl InboxPage {
                 });
             }
             "A" | "N" | "e" | "m" if selected => {
-                shared.say("several are selected: a allows once, d denies, X clears the selection", false);
+                shared.show_notice("several are selected: a allows once, d denies, X clears the selection", false);
             }
             "a" | "d" | "A" | "r" if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) => {
-                shared.say("this is a group: x selects its requests, Enter folds it", false);
+                shared.show_notice("this is a group: x selects its requests, Enter folds it", false);
             }
             _ => return false,
         }
@@ -99,7 +99,7 @@ impl InboxPage {
     /// Sends the answers, except to requests that changed since the question.
     fn answer_several(&mut self, question: &SeveralQuestion, cx: &mut Context<'_>) {
         if self.several.is_some() {
-            return cx.shared.say("the previous answers are still being sent", true);
+            return cx.shared.show_notice("the previous answers are still being sent", true);
         }
         let plan = self.triage.plan(&question.selection, &question.sense, &cx.shared.requests);
         let confirmed: BTreeSet<&String> = question.plan.answers.iter().map(|(id, _)| id).collect();
@@ -138,7 +138,7 @@ impl InboxPage {
         if *failed > 0 {
             text.push_str(&format!(" · {failed} not answered: {why}"));
         }
-        cx.shared.say(&text, *failed > 0);
+        cx.shared.show_notice(&text, *failed > 0);
     }
 
     /// Counts the reply to one of several answers; returns `false` if it belongs to none.
@@ -224,14 +224,14 @@ impl Draw<'_> {
         if more > 0 {
             self.put(inside.x, foot - 1, Span::styled(format!("{more} more: ↓"), theme.dim), inside.width);
         }
-        let yes = match (answers.len(), allow) {
+        let answer = match (answers.len(), allow) {
             (0, _) => return self.put(inside.x, foot, Span::styled("Esc back", theme.dim), inside.width),
             (count, true) => format!(" allow {count}   "),
             (count, false) => format!(" deny {count}   "),
         };
         let spans = vec![
             Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
-            Span::raw(yes),
+            Span::raw(answer),
             Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
             Span::raw(" no"),
         ];

@@ -121,8 +121,8 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     // The focused field stays on the screen.
     let focus = fields.iter().find(|(field, ..)| *field == form.focus).map_or(0, |(_, y, high)| y + high);
     let skip = focus.saturating_sub(space);
-    let placed = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < space);
-    let fields: Vec<(FormField, Rect)> = placed
+    let visible = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < space);
+    let fields: Vec<(FormField, Rect)> = visible
         .map(|(field, y, high)| (field, Rect::new(x, top + y - skip, width, high.min(space - (y - skip)))))
         .collect();
     let list = fields.iter().find(|(field, _)| *field == form.focus).and_then(|(field, area)| {
@@ -455,7 +455,7 @@ impl Draw<'_> {
             }
             FormField::Earlier => form.conversations.visible().get(n).map(|one| {
                 let name = width * 6 / 10;
-                let more = sanitize::cut(&one.what, width.saturating_sub(name + 2));
+                let more = sanitize::cut(&one.details, width.saturating_sub(name + 2));
                 vec![Span::raw(" "), cell(&one.name, name, theme.text), Span::styled(more, theme.dim)]
             }),
             FormField::Prompt if form.files.lines() > 0 => Some(match form.files.paths().get(n) {

@@ -93,7 +93,7 @@ impl SessionPage {
             *draft = sent.text;
         }
         self.images.entry(sent.session).or_default().splice(0..0, sent.images);
-        shared.say(&format!("not sent: {why}"), true);
+        shared.show_notice(&format!("not sent: {why}"), true);
     }
 
     // === files
@@ -127,7 +127,7 @@ impl SessionPage {
     /// Asks for the path of an image for the prompt.
     pub(crate) fn ask_image(&self, shared: &mut Shared) {
         let Some(session) = self.id().filter(|_| shared.page == TuiPage::Session) else {
-            return shared.say("open a session first", true);
+            return shared.show_notice("open a session first", true);
         };
         shared.write();
         shared.ask_image(session.to_owned());
@@ -145,7 +145,7 @@ impl SessionPage {
     pub(crate) fn paste_prompt(&mut self, text: String, cx: &mut Context<'_>) {
         let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
         match (pasted_path(&text), session) {
-            (Some(path), Some(place)) => cx.effects.push(Effect::ReadImage { place, path, pasted: Some(text) }),
+            (Some(path), Some(target)) => cx.effects.push(Effect::ReadImage { target, path, pasted: Some(text) }),
             _ => drop(self.composer.insert_str(text)),
         }
     }
@@ -160,12 +160,12 @@ impl SessionPage {
     ) {
         let images = self.images.entry(session.to_owned()).or_default();
         match attach(images, image) {
-            Ok(text) => shared.say(&text, false),
+            Ok(text) => shared.show_notice(&text, false),
             Err(why) => {
                 if let Some(text) = pasted.filter(|_| self.id() == Some(session)) {
                     self.composer.insert_str(text);
                 }
-                shared.say(&why, true);
+                shared.show_notice(&why, true);
             }
         }
     }
@@ -218,9 +218,9 @@ impl Draw<'_> {
                 lines.push((vec![Span::styled(format!("  {text}"), theme.dim)], false));
             }
         } else {
-            for (name, what) in page.slash(shared) {
-                let what = Span::styled(sanitize::cut(&what, 60), theme.dim);
-                lines.push((vec![Span::styled(format!("  /{name} "), theme.accent), what], false));
+            for (name, description) in page.slash(shared) {
+                let description = Span::styled(sanitize::cut(&description, 60), theme.dim);
+                lines.push((vec![Span::styled(format!("  /{name} "), theme.accent), description], false));
             }
         }
         let images = page.composer_images();

@@ -12,7 +12,7 @@ use crate::conversation::DrawContext;
 use crate::input;
 use crate::pages::TuiPage;
 use crate::pages::draw::{Draw, state_mark};
-use crate::pages::layout::{LOW, card_rect, detail_card_place, fits, has_panes, panes};
+use crate::pages::layout::{LOW, card_rect, detail_card_space, fits, has_panes, panes};
 use crate::pages::shared::{ConnectionView, Shared};
 use crate::sanitize;
 use crate::view_model::{QueuedItem, span};
@@ -73,7 +73,7 @@ impl SessionPage {
     }
 
     /// The space for a card on the page: its width and maximum height.
-    pub(crate) fn card_place(&self, shared: &Shared) -> Rect {
+    pub(crate) fn card_space(&self, shared: &Shared) -> Rect {
         let rows = self.rows(shared);
         Rect { height: card_max(shared, rows.conversation.height + rows.card.height), ..rows.card }
     }
@@ -151,7 +151,11 @@ impl Draw<'_> {
                 self.put(area.x, area.y + n, Span::styled("┃", theme.accent), 1);
             }
         }
-        self.scrollbar(area, conversation.place(&cx), conversation.scroll_position.follow && !conversation.is_older());
+        self.scrollbar(
+            area,
+            conversation.scroll_fraction(&cx),
+            conversation.scroll_position.follow && !conversation.is_older(),
+        );
         if let Some(text) = conversation.before().filter(|_| !conversation.scroll_position.follow) {
             let spans =
                 vec![Span::styled(format!(" ↑ {text} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
@@ -200,7 +204,7 @@ impl Draw<'_> {
         let theme = &shared.theme;
         let Some(conversation) = &page.conversation else { return };
         let mut right = Vec::new();
-        let mut say = |text: String, style: Style| {
+        let mut add = |text: String, style: Style| {
             if !text.is_empty() {
                 right.push(Span::styled(" · ", theme.rule));
                 right.push(Span::styled(text, style));
@@ -225,22 +229,25 @@ impl Draw<'_> {
                 Some(at) if at > 0 && session.state != SessionState::Idle => format!(" {}", span(shared.now - at)),
                 _ => String::new(),
             };
-            say(format!("{}{took}", session.state.as_str()), style);
-            let doing =
-                shared.sessions.doing.get(&session.id).filter(|_| width > 90 && session.state == SessionState::Running);
-            say(doing.map(|doing| sanitize::cut(doing, 30)).unwrap_or_default(), theme.dim);
+            add(format!("{}{took}", session.state.as_str()), style);
+            let activity = shared
+                .sessions
+                .activities
+                .get(&session.id)
+                .filter(|_| width > 90 && session.state == SessionState::Running);
+            add(activity.map(|activity| sanitize::cut(activity, 30)).unwrap_or_default(), theme.dim);
         } else {
             left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));
         }
         for text in conversation.status.settings.current_names() {
-            say(sanitize::cut(&text, 24), theme.dim);
+            add(sanitize::cut(&text, 24), theme.dim);
         }
         if let Some((used, size)) = conversation.status.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
-            say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
+            add(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
         }
         if !names.is_empty() && width > 70 {
-            say(format!("with {}", sanitize::cut(&names.join(", "), 20)), theme.dim);
+            add(format!("with {}", sanitize::cut(&names.join(", "), 20)), theme.dim);
         }
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
@@ -255,7 +262,7 @@ impl Draw<'_> {
     pub(crate) fn detail(&mut self, page: &SessionPage, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;
-        let card = detail_card_place(shared).and_then(|place| card_rect(shared, place));
+        let card = detail_card_space(shared).and_then(|space| card_rect(shared, space));
         let end = card.map_or(area.y + area.height, |card| card.y);
         let (x, width) = (area.x + 1, area.width.saturating_sub(2));
         let mut lines = Vec::new();

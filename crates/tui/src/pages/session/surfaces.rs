@@ -33,7 +33,7 @@ impl SessionPage {
     }
 
     /// Returns whether a letter begins or continues a text in a surface. A request over it gets the letters first, until text is typed.
-    pub(crate) fn surface_takes_letters(&self, shared: &Shared) -> bool {
+    pub(crate) fn surface_has_text_focus(&self, shared: &Shared) -> bool {
         let area = self.surface_area(shared);
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let cx = LayoutContext { theme: &shared.theme, width, height, inline: false };
@@ -41,7 +41,7 @@ impl SessionPage {
         self.surface_takes_text(shared)
             || self.surface_is_open(shared)
                 && !has_request
-                && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.takes_letters(&cx))
+                && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.has_text_focus(&cx))
     }
 
     /// Calls `act` with the conversation and the space for its open surface.
@@ -76,14 +76,14 @@ impl SessionPage {
     pub(crate) fn open_surface(&mut self, shared: &mut Shared) {
         let now = shared.now;
         let Some(conversation) = self.conversation.as_mut().filter(|_| shared.page == TuiPage::Session) else {
-            return shared.say("open a session first", true);
+            return shared.show_notice("open a session first", true);
         };
         match conversation.surface_at_hand() {
             Some(name) => {
                 conversation.surfaces.show(&name, now);
                 shared.writing = false;
             }
-            None => shared.say("the agent of this session has drawn nothing", false),
+            None => shared.show_notice("the agent of this session has drawn nothing", false),
         }
     }
 
@@ -109,10 +109,10 @@ impl SessionPage {
                 cx.effects.push(Effect::keyed_call(CallTag::Action { session, surface }, call));
             }
             SurfaceStep::Copy(url) => {
-                cx.shared.say(&format!("copied: {url}"), false);
+                cx.shared.show_notice(&format!("copied: {url}"), false);
                 cx.effects.push(Effect::Copy(url));
             }
-            SurfaceStep::Say(text) => cx.shared.say(&text, true),
+            SurfaceStep::Notice(text) => cx.shared.show_notice(&text, true),
         }
         true
     }
@@ -145,7 +145,7 @@ impl SessionPage {
             Some(why) => format!("not sent: {why}"),
         };
         state.replied(refused.is_some().then(|| text.clone()));
-        shared.say(&text, refused.is_some());
+        shared.show_notice(&text, refused.is_some());
     }
 
     /// Applies the surfaces that were read again; `None` if they could not be read.
@@ -175,7 +175,7 @@ impl Draw<'_> {
         Clear.render(area, self.buf);
         Block::bordered().border_style(theme.rule).render(area, self.buf);
         let space = area.width.saturating_sub(4);
-        let (at, count) = conversation.surfaces.open_place();
+        let (at, count) = conversation.surfaces.open_position();
         let mut right = String::new();
         if surface.pinned() {
             right.push_str(" pinned ");

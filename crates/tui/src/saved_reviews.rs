@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::changes::{KeptReview, ReviewDraft, readable};
+use super::changes::{ReviewDraft, StoredReview, readable};
 
 /// The name of the file: a list of pairs of a session and its review, the latest first.
 const FILE: &str = "attach-reviews.json";
@@ -19,9 +19,9 @@ const FILE_MAX: u64 = 32 << 20;
 /// The reviews in the file. A review that cannot be read is skipped.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(transparent)]
-struct ReviewFile(#[serde(deserialize_with = "readable")] Vec<(String, KeptReview)>);
+struct ReviewFile(#[serde(deserialize_with = "readable")] Vec<(String, StoredReview)>);
 
-fn pairs(dir: &Path) -> Vec<(String, KeptReview)> {
+fn pairs(dir: &Path) -> Vec<(String, StoredReview)> {
     let path = dir.join(FILE);
     if std::fs::metadata(&path).map_or(0, |meta| meta.len()) > FILE_MAX {
         return Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn read(dir: &Path) -> HashMap<String, ReviewDraft> {
 
 /// Stores the review of a session; without one, the stored review is removed. Those of other sessions stay: another terminal may have
 /// written them.
-pub(crate) fn keep(dir: &Path, session: &str, review: Option<KeptReview>) -> std::io::Result<()> {
+pub(crate) fn save(dir: &Path, session: &str, review: Option<StoredReview>) -> std::io::Result<()> {
     let mut all = pairs(dir);
     all.retain(|(one, _)| one != session);
     if let Some(review) = review {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_reviews_outlast_the_program_and_are_bounded() {
+    fn saved_reviews_outlast_the_program_and_are_bounded() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(dir.path()).len(), 0);
         let review = |text: &str| {
@@ -71,9 +71,9 @@ mod tests {
             serde_json::from_value(json!({ "comments": [comment], "first": "", "viewed": [] })).ok()
         };
         for n in 0..SESSIONS_MAX + 3 {
-            keep(dir.path(), &format!("s_{n}"), review(&n.to_string())).unwrap();
+            save(dir.path(), &format!("s_{n}"), review(&n.to_string())).unwrap();
         }
-        keep(dir.path(), "s_20", None).unwrap();
+        save(dir.path(), "s_20", None).unwrap();
         let all = read(dir.path());
         assert_eq!((all.len(), all.contains_key("s_2"), all.contains_key("s_20")), (SESSIONS_MAX - 1, false, false));
         assert_eq!(all["s_52"].comments[0].text, "52");
