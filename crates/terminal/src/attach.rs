@@ -24,9 +24,7 @@ use crate::folder::{self, NewTerminal, TerminalError};
 use crate::model::{Model, TerminalSize};
 use crate::modes::ModeTracker;
 use crate::outer::{self, RawTerminal};
-use crate::wire::{
-    AttachmentRole, AttachmentStanding, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalExit, ToHost,
-};
+use crate::wire::{AttachmentRole, AttachmentStatus, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalExit, ToHost};
 use plexus_protocol::TerminalId;
 
 /// Maximum number of typed bytes that wait for the program; above it the terminal is not read.
@@ -206,7 +204,7 @@ fn session(
         signals,
     };
     let types = hello.role == AttachmentRole::Terminal;
-    let screen = Mutex::new(Shown { tracker: ModeTracker::default(), crop: None, left: false });
+    let screen = Mutex::new(AttachedScreen { tracker: ModeTracker::default(), crop: None, left: false });
     let end = std::thread::scope(|scope| {
         let typing = EndTyping(&shared);
         scope.spawn(|| {
@@ -226,7 +224,7 @@ fn session(
 }
 
 /// The content of this window.
-struct Shown {
+struct AttachedScreen {
     /// The modes that forwarded output set on the terminal.
     tracker: ModeTracker,
     /// The screen, if it is drawn.
@@ -235,7 +233,7 @@ struct Shown {
     left: bool,
 }
 
-impl Drop for Shown {
+impl Drop for AttachedScreen {
     /// Restores the terminal after a panic.
     fn drop(&mut self) {
         if !self.left {
@@ -244,7 +242,7 @@ impl Drop for Shown {
     }
 }
 
-impl Shown {
+impl AttachedScreen {
     /// Returns the output that restores the terminal as it was before anything was shown.
     fn undo(&self) -> String {
         if self.crop.is_some() {
@@ -268,14 +266,14 @@ impl Shown {
         self.left = true;
     }
 
-    fn standing(&mut self, standing: AttachmentStanding, types: bool) -> io::Result<()> {
-        if standing.raw == self.crop.is_none() && standing.raw {
+    fn set_status(&mut self, status: AttachmentStatus, types: bool) -> io::Result<()> {
+        if status.raw == self.crop.is_none() && status.raw {
             return Ok(());
         }
         write(self.undo().as_bytes())?;
         let window = outer::size().unwrap_or(TerminalSize::DEFAULT);
         self.tracker = ModeTracker::default();
-        self.crop = (!standing.raw).then(|| (Model::new(standing.size, 0), Crop::new(window, types)));
+        self.crop = (!status.raw).then(|| (Model::new(status.size, 0), Crop::new(window, types)));
         Ok(())
     }
 
@@ -320,7 +318,7 @@ impl Shown {
 }
 
 /// Shows the messages of the holder until they end.
-fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, types: bool) -> AttachEnd {
+fn show(shared: &Shared<'_>, screen: &mut AttachedScreen, mut decoder: MessageDecoder, types: bool) -> AttachEnd {
     let lost = |why: &dyn std::fmt::Display| AttachEnd::Lost(why.to_string());
     let mut buffer = vec![0; READ];
     loop {
@@ -331,14 +329,14 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
                 Err(why) => return lost(&why),
             };
             let done = match message {
-                FromHost::Standing(standing) => {
-                    shared.cropped.store(!standing.raw, Ordering::SeqCst);
-                    shown.standing(standing, types)
+                FromHost::Status(status) => {
+                    shared.cropped.store(!status.raw, Ordering::SeqCst);
+                    screen.set_status(status, types)
                 }
-                FromHost::Snapshot(bytes) => shown.snapshot(&bytes),
-                FromHost::Output(bytes) => shown.output(&bytes),
+                FromHost::Snapshot(bytes) => screen.snapshot(&bytes),
+                FromHost::Output(bytes) => screen.output(&bytes),
                 FromHost::Exited(exit) => {
-                    let _ = shown.draw();
+                    let _ = screen.draw();
                     return AttachEnd::Exited(exit);
                 }
                 FromHost::Bye(why) => return AttachEnd::Lost(why),
@@ -349,12 +347,12 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
                 return AttachEnd::Signal(SIGHUP);
             }
         }
-        if shown.draw().is_err() {
+        if screen.draw().is_err() {
             return AttachEnd::Signal(SIGHUP);
         }
         match (&shared.stream).read(&mut buffer) {
             Ok(0) => return AttachEnd::Lost("the holder of the terminal has ended".into()),
-            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Ok(read) => decoder.buffer().extend_from_slice(&buffer[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => return lost(&why),
         }
@@ -391,7 +389,7 @@ fn type_to(shared: &Shared<'_>, types: bool, keys: DetachKeys, typed: Vec<u8>) -
         if ready.pipe {
             outer::drain(&shared.signals.pipe);
         }
-        if ready.room && send(shared, &mut queue).is_err() {
+        if ready.writable && send(shared, &mut queue).is_err() {
             // The last message of the holder has the reason.
             return None;
         }
@@ -449,7 +447,7 @@ fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
 struct Ready {
     pipe: bool,
     typed: bool,
-    room: bool,
+    writable: bool,
 }
 
 fn wait(shared: &Shared<'_>, queue: &[u8], until: Option<Instant>) -> io::Result<Ready> {
@@ -465,15 +463,15 @@ fn wait(shared: &Shared<'_>, queue: &[u8], until: Option<Instant>) -> io::Result
     ];
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok(Ready { pipe: true, typed: false, room: false }),
+        Err(rustix::io::Errno::INTR) => return Ok(Ready { pipe: true, typed: false, writable: false }),
         Err(why) => return Err(why.into()),
     }
-    let [pipe, typed, room] = &fds;
+    let [pipe, typed, writable] = &fds;
     let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
     Ok(Ready {
         pipe: is_ready(pipe),
         typed: is_ready(typed) && (!reads.is_empty() || typed.revents().contains(PollFlags::HUP)),
-        room: is_ready(room) && !queue.is_empty(),
+        writable: is_ready(writable) && !queue.is_empty(),
     })
 }
 
@@ -511,7 +509,7 @@ pub fn kill(dir: &Path, id: &TerminalId) -> Result<Option<TerminalExit>, Termina
         }
         match (&stream).read(&mut buffer) {
             Ok(0) => return Ok(None),
-            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Ok(read) => decoder.buffer().extend_from_slice(&buffer[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
                 return Err(unusable(&format!("its program has not ended within {} s", wait.as_secs())));

@@ -30,7 +30,7 @@ pub enum InputRefused {
     NotRead,
     /// The terminal no longer exists.
     #[error("the terminal has ended ({0})")]
-    Gone(io::Error),
+    Ended(io::Error),
 }
 
 /// The gateway's reading side of a terminal.
@@ -85,7 +85,7 @@ impl TerminalReader {
             if let Err(why) = room(self.decoder.needs()) {
                 return FromHost::Bye(why);
             }
-            match self.read.read_buf(self.decoder.room()).await {
+            match self.read.read_buf(self.decoder.buffer()).await {
                 Ok(1..) => {}
                 Ok(0) => return FromHost::Bye("the terminal has ended".into()),
                 Err(why) => return FromHost::Bye(format!("the terminal has ended ({why})")),
@@ -119,7 +119,7 @@ impl TerminalWriter {
     async fn write(write: &mut OwnedWriteHalf, message: &ToHost) -> Result<(), InputRefused> {
         let written = timeout(INPUT_WAIT, write.write_all(&message.to_bytes())).await;
         match written {
-            Ok(written) => written.map_err(InputRefused::Gone),
+            Ok(written) => written.map_err(InputRefused::Ended),
             Err(_) => {
                 // A part of a message may have been sent: no other message can follow.
                 let _ = write.shutdown().await;
@@ -161,7 +161,7 @@ pub fn type_if(dir: &Path, id: &TerminalId, wanted: TypeIf) -> Result<TypeIfOutc
         stream.set_read_timeout(Some(left)).map_err(|why| unusable(&why))?;
         match (&stream).read(&mut buffer) {
             Ok(0) => return Err(unusable(&"it closed the connection")),
-            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Ok(read) => decoder.buffer().extend_from_slice(&buffer[..read]),
             Err(why) if matches!(why.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(why) => return Err(unusable(&why)),
         }

@@ -26,7 +26,7 @@ pub enum Query {
 
 impl Query {
     /// Returns the question of a sequence, if it is one of these.
-    pub(crate) fn of(sequence: &Sequence<'_>) -> Option<Self> {
+    pub(crate) fn parse(sequence: &Sequence<'_>) -> Option<Self> {
         let Sequence::Csi { private, parameters, intermediate: None, last } = sequence else { return None };
         match (private, parameters.as_slice(), last) {
             (None, [5], b'n') => Some(Self::Status),
@@ -64,16 +64,16 @@ const PRIVATE_MODES: [u16; 34] = [
 ];
 
 /// Returns whether viewers get a private mode.
-pub(crate) fn is_mode_shown(mode: u16) -> bool {
+pub(crate) fn is_mode_allowed(mode: u16) -> bool {
     PRIVATE_MODES.contains(&mode)
 }
 
 /// Returns whether viewers get a sequence: it is known to draw, move, or set a mode. None is that makes a terminal answer, print, notify,
 /// write to a clipboard or change its window; of links only those to pages.
-pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
+pub(crate) fn is_allowed(sequence: &Sequence<'_>) -> bool {
     match sequence {
         Sequence::Csi { private, parameters, intermediate, last } => {
-            is_control_shown(*private, parameters, *intermediate, *last)
+            is_control_allowed(*private, parameters, *intermediate, *last)
         }
         Sequence::Escape { intermediate: None, last } => {
             matches!(last, b'6'..=b'9' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M' | b'N' | b'O' | b'c' | b'n' | b'o' | b'|'..=b'~')
@@ -89,7 +89,7 @@ pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
 }
 
 /// Returns whether viewers get a control sequence.
-fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
+fn is_control_allowed(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
     // Modes above the limit are not read and may be any.
     let are_all =
         |known: &[u16]| parameters.len() < PARAMETERS_MAX && parameters.iter().all(|mode| known.contains(mode));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn viewers_get_what_draws_and_nothing_that_acts() {
-        let is_shown = |text: &str| shown(&Sequence::read(text.as_bytes()));
+        let is_shown = |text: &str| is_allowed(&Sequence::read(text.as_bytes()));
         for drawn in [
             "\x1b[H",
             "\x1b[2J",
@@ -233,7 +233,7 @@ mod tests {
                         ("", "!", last) => last == 'p',
                         _ => false,
                     };
-                    assert_eq!(shown(&Sequence::read(text.as_bytes())), is_listed, "{text:?}");
+                    assert_eq!(is_allowed(&Sequence::read(text.as_bytes())), is_listed, "{text:?}");
                 }
             }
         }
@@ -252,12 +252,12 @@ mod tests {
         ];
         for (text, query, answer) in cases {
             let sequence = Sequence::read(text.as_bytes());
-            assert_eq!(Query::of(&sequence), Some(query), "{text:?}");
+            assert_eq!(Query::parse(&sequence), Some(query), "{text:?}");
             assert_eq!(query.answer((3, 4)), answer);
-            assert!(!shown(&sequence), "{text:?}");
+            assert!(!is_allowed(&sequence), "{text:?}");
         }
         for text in ["\x1b[H", "\x1b[1c", "\x1b[7n", "\x1b]10;?\x07"] {
-            assert_eq!(Query::of(&Sequence::read(text.as_bytes())), None, "{text:?}");
+            assert_eq!(Query::parse(&Sequence::read(text.as_bytes())), None, "{text:?}");
         }
     }
 }

@@ -142,9 +142,9 @@ pub(crate) fn greet(
     hello: Hello,
 ) -> Result<(TerminalInfo, MessageDecoder), TerminalError> {
     let unusable = |why: &dyn std::fmt::Display| TerminalError::unusable(path, why);
-    let gone = || TerminalError::NotFound(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    let not_found = || TerminalError::NotFound(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
     stream.set_read_timeout(Some(INFO_WAIT)).map_err(|why| unusable(&why))?;
-    (&*stream).write_all(&ToHost::Hello(hello).to_bytes()).map_err(|_| gone())?;
+    (&*stream).write_all(&ToHost::Hello(hello).to_bytes()).map_err(|_| not_found())?;
     let mut decoder = MessageDecoder::from_host();
     let mut buffer = vec![0; 16 << 10];
     loop {
@@ -161,9 +161,9 @@ pub(crate) fn greet(
         }
         match (&*stream).read(&mut buffer) {
             // The holder ends at this moment.
-            Ok(0) => return Err(gone()),
-            Err(why) if why.kind() == io::ErrorKind::ConnectionReset => return Err(gone()),
-            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Ok(0) => return Err(not_found()),
+            Err(why) if why.kind() == io::ErrorKind::ConnectionReset => return Err(not_found()),
+            Ok(read) => decoder.buffer().extend_from_slice(&buffer[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(unusable(&"it does not answer")),
             Err(why) => return Err(unusable(&why)),
@@ -176,8 +176,8 @@ pub fn list(dir: &Path) -> Vec<TerminalInfo> {
     let ids = identifiers(dir);
     // Each has a thread of its own: one that does not answer delays the list once.
     let mut all: Vec<TerminalInfo> = std::thread::scope(|scope| {
-        let asked: Vec<_> = ids.iter().map(|id| scope.spawn(|| info(dir, id).ok())).collect();
-        asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
+        let threads: Vec<_> = ids.iter().map(|id| scope.spawn(|| info(dir, id).ok())).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
     });
     all.sort_by(|a, b| (a.started_at, &a.terminal_id).cmp(&(b.started_at, &b.terminal_id)));
     all
@@ -273,13 +273,13 @@ pub fn start(dir: &Path, new: &NewTerminal<'_>) -> Result<TerminalId, TerminalEr
     if line == b"ready\n" {
         return Ok(id);
     }
-    let mut words = Vec::new();
+    let mut text = Vec::new();
     if let Some(stderr) = child.stderr.take() {
-        let _ = stderr.take(STDERR_MAX).read_to_end(&mut words);
+        let _ = stderr.take(STDERR_MAX).read_to_end(&mut text);
     }
     let code = child.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
-    let words = printable(&words);
-    let words = words.trim().trim_start_matches("plexus term-hold: ");
-    let message = if words.is_empty() { "the holder of the terminal ended before it was ready" } else { words };
+    let text = printable(&text);
+    let text = text.trim().trim_start_matches("plexus term-hold: ");
+    let message = if text.is_empty() { "the holder of the terminal ended before it was ready" } else { text };
     Err(failed(code.filter(|code| *code != 0).unwrap_or(126), message.to_owned()))
 }

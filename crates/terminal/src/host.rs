@@ -5,8 +5,8 @@
 //!   except the owner's terminal: the output waits for it, up to [`OWNER_WAIT`] without any progress.
 //! - Input waits at its source until the program reads; none is dropped, except a key at a dialog that was answered just now
 //!   (`type_if`).
-//! - When the program has ended, all attachments are informed; the holder ends when they have left, or [`KEPT`] later if there was
-//!   none.
+//! - When the program has ended, all attachments are informed; the holder ends when they have left, or
+//!   [`EXIT_RETENTION`] later if there was none.
 //! - A holder whose socket was removed cannot be found: without an attachment it hangs up, as a terminal does whose window is closed.
 
 mod connection;
@@ -33,11 +33,11 @@ use self::connection::Connection;
 use self::outgoing::Outgoing;
 use self::pty::{NotSpawned, Pty};
 pub use self::type_if::TYPE_IF_WAIT;
-use self::type_if::{AnsweredDialog, LOOK, PendingKeys, Typing};
+use self::type_if::{AnsweredDialog, CHECK_INTERVAL, PendingKeys, Typing};
 use crate::folder;
 use crate::model::{HISTORY_LINES, Model, TerminalSize};
 use crate::wire::{
-    AttachmentRole, AttachmentStanding, FromHost, Hello, TerminalExit, TerminalInfo, TerminalWelcome, ToHost,
+    AttachmentRole, AttachmentStatus, FromHost, Hello, TerminalExit, TerminalInfo, TerminalWelcome, ToHost,
     TypeIfOutcome, VERSION,
 };
 use plexus_protocol::{TerminalId, Timestamp};
@@ -67,7 +67,7 @@ const RESIZE_INTERVAL: Duration = Duration::from_millis(30);
 const LINGER: Duration = Duration::from_millis(300);
 
 /// Time for which the end of a program is retained for the first attachment.
-pub const KEPT: Duration = Duration::from_secs(600);
+pub const EXIT_RETENTION: Duration = Duration::from_secs(600);
 
 /// Time for an attachment to disconnect after it was informed of the end.
 const LEAVE_WAIT: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ const BATCH: usize = 64 << 10;
 
 /// The command line of the holder.
 #[derive(Debug)]
-pub struct HostOrders {
+pub struct HostOptions {
     /// The terminal's identifier.
     pub id: TerminalId,
     /// The path of the socket.
@@ -101,8 +101,8 @@ pub struct HostOrders {
 ///
 /// Returns 127 if the program is not found and 126 if it or the socket cannot be used, with a message on stderr;
 /// otherwise 0, however the program ended. It must be called from a process without other threads and children.
-pub fn run(orders: HostOrders) -> ExitCode {
-    match prepare(orders) {
+pub fn run(options: HostOptions) -> ExitCode {
+    match prepare(options) {
         Ok((runtime, host, listener)) => {
             runtime.block_on(host.serve(listener));
             ExitCode::SUCCESS
@@ -116,7 +116,7 @@ pub fn run(orders: HostOrders) -> ExitCode {
 }
 
 fn prepare(
-    orders: HostOrders,
+    options: HostOptions,
 ) -> Result<(tokio::runtime::Runtime, Host, std::os::unix::net::UnixListener), NotSpawned> {
     let failed = |what: &str, why: &dyn std::fmt::Display| NotSpawned(126, format!("{what}: {why}"));
     // A group leader (for example started from a shell) cannot start a session, but has a group of its own already.
@@ -124,29 +124,30 @@ fn prepare(
         rustix::process::setsid().map_err(|why| failed("no session of its own", &why))?;
     }
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(|why| failed("/dev/null", &why))?;
-    let socket = std::path::absolute(&orders.socket).map_err(|why| failed("the socket", &why))?;
+    let socket = std::path::absolute(&options.socket).map_err(|why| failed("the socket", &why))?;
     let listener = folder::listen(&socket).map_err(|why| failed(&socket.display().to_string(), &why))?;
     let cwd = std::env::current_dir().unwrap_or_default().display().to_string();
-    let pty = Pty::spawn(&orders.id, &orders.cmd, orders.size).inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
-    let command = orders.cmd.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let pty =
+        Pty::spawn(&options.id, &options.cmd, options.size).inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
+    let command = options.cmd.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let info = TerminalInfo {
-        terminal_id: orders.id,
+        terminal_id: options.id,
         command,
         cwd,
         title: String::new(),
         pid: pty.pid,
         started_at: Timestamp::from(SystemTime::now()),
-        size: orders.size,
+        size: options.size,
         attached: 0,
         exited: None,
     };
-    let mut model = Model::new(orders.size, HISTORY_LINES);
-    if let Some((row, column)) = orders.cursor {
+    let mut model = Model::new(options.size, HISTORY_LINES);
+    if let Some((row, column)) = options.cursor {
         model.feed(format!("\x1b[{row};{column}H").as_bytes());
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| failed("no runtime", &why))?;
-    let host = Host::new(info.printable(), socket, model, pty, orders.cursor.is_some());
+    let host = Host::new(info.printable(), socket, model, pty, options.cursor.is_some());
     // The folder may be removed now.
     let _ = rustix::process::chdir("/");
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
@@ -166,7 +167,7 @@ enum Event {
     /// An attachment has received the messages from before it fell behind.
     Caught(u64),
     /// A connection ended.
-    Gone(u64),
+    Disconnected(u64),
 }
 
 /// An attachment.
@@ -174,8 +175,8 @@ struct Attached {
     role: AttachmentRole,
     /// The size of its window.
     size: Option<TerminalSize>,
-    /// The last standing that was sent to it.
-    standing: Option<AttachmentStanding>,
+    /// The last status that was sent to it.
+    status: Option<AttachmentStatus>,
     outgoing: Arc<Outgoing>,
     tasks: [tokio::task::JoinHandle<()>; 2],
 }
@@ -202,7 +203,7 @@ struct Host {
     /// The dialog that they answered, until it disappears from the screen.
     answered_dialog: Option<AnsweredDialog>,
     /// `true` once the output is read to its end, or not read any more; from then on only attachments count.
-    over: bool,
+    finished: bool,
     /// `true` if the output of the pseudo-terminal ended.
     output_ended: bool,
     /// The time until which output is still read after the program's end.
@@ -212,11 +213,11 @@ struct Host {
     /// The time when the holder ends.
     end_at: Option<Instant>,
     /// `true` if any attachment was informed of the end.
-    told: bool,
+    end_reported: bool,
     events: mpsc::Sender<Event>,
     event_queue: mpsc::Receiver<Event>,
     /// Notified when an attachment has received a message.
-    room: Arc<Notify>,
+    message_taken: Arc<Notify>,
 }
 
 impl Host {
@@ -236,15 +237,15 @@ impl Host {
             typing: Typing::default(),
             pending_keys: Vec::new(),
             answered_dialog: None,
-            over: false,
+            finished: false,
             output_ended: false,
             linger_until: None,
             kill_at: None,
             end_at: None,
-            told: false,
+            end_reported: false,
             events,
             event_queue,
-            room: Arc::new(Notify::new()),
+            message_taken: Arc::new(Notify::new()),
         }
     }
 
@@ -259,18 +260,19 @@ impl Host {
             return drop(std::fs::remove_file(&self.socket));
         };
         let accepting = tokio::spawn(connection::accept(listener, self.events.clone()));
-        let room = Arc::clone(&self.room);
+        let message_taken = Arc::clone(&self.message_taken);
         let mut next_socket_check = Instant::now() + SOCKET_INTERVAL;
         while !self.is_done() {
             let now = Instant::now();
             let held = self.owner_holds(now);
-            let reads = !self.output_ended && !self.over && self.first_until.is_none() && held.is_none();
-            let looks = !self.pending_keys.is_empty() || self.answered_dialog.is_some();
-            let look = looks.then(|| now + LOOK);
-            let wake = [self.first_until, held, look, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
-                .into_iter()
-                .flatten()
-                .fold(next_socket_check, Instant::min);
+            let reads = !self.output_ended && !self.finished && self.first_until.is_none() && held.is_none();
+            let checks_screen = !self.pending_keys.is_empty() || self.answered_dialog.is_some();
+            let check_at = checks_screen.then(|| now + CHECK_INTERVAL);
+            let wake =
+                [self.first_until, held, check_at, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
+                    .into_iter()
+                    .flatten()
+                    .fold(next_socket_check, Instant::min);
             tokio::select! {
                 event = self.event_queue.recv() => {
                     if let Some(event) = event {
@@ -285,7 +287,7 @@ impl Host {
                     self.info.exited = Some(exit.unwrap_or(TerminalExit { code: None, signal: None }));
                     self.linger_until = Some(Instant::now() + LINGER);
                 }
-                () = room.notified(), if held.is_some() => {}
+                () = message_taken.notified(), if held.is_some() => {}
                 _ = term.recv() => self.hang_up(),
                 _ = hangup.recv() => {}
                 () = sleep_until(wake) => {}
@@ -311,7 +313,7 @@ impl Host {
     /// Returns whether there is no work left.
     fn is_done(&self) -> bool {
         let ended = self.end_at.is_some_and(|end| Instant::now() >= end);
-        self.over && (ended || self.told && self.attached.is_empty()) || ended && self.attached.is_empty()
+        self.finished && (ended || self.end_reported && self.attached.is_empty()) || ended && self.attached.is_empty()
     }
 
     /// Does the work that is due now.
@@ -330,7 +332,7 @@ impl Host {
                 self.pty.signal(Signal::KILL);
             }
         }
-        if self.info.exited.is_some() && !self.over && (self.output_ended || is_due(self.linger_until)) {
+        if self.info.exited.is_some() && !self.finished && (self.output_ended || is_due(self.linger_until)) {
             self.finish();
         }
     }
@@ -338,14 +340,14 @@ impl Host {
     /// Types keys whose moment has come, and reports the outcome to the attachments.
     fn type_if(&mut self, now: Instant) {
         let Self { pending_keys, answered_dialog, model, pty, typing, attached, .. } = self;
-        answered_dialog.take_if(|dialog| !dialog.look(model, typing, now));
-        let (last_output, ended) = (self.last_output, self.over || self.info.exited.is_some());
+        answered_dialog.take_if(|dialog| !dialog.check(model, typing, now));
+        let (last_output, ended) = (self.last_output, self.finished || self.info.exited.is_some());
         pending_keys.retain_mut(|pending| {
             let Some(asked) = attached.get(&pending.attachment) else { return false };
             let outcome = if ended {
                 Some(TypeIfOutcome { typed: false, refused: Some("its program has ended".into()) })
             } else {
-                pending.look(model, (last_output, pty.output.is_empty()), typing, &pty.input, now)
+                pending.check(model, (last_output, pty.output.is_empty()), typing, &pty.input, now)
             };
             if let Some(outcome) = &outcome {
                 if outcome.typed {
@@ -360,19 +362,19 @@ impl Host {
 
     /// Informs all attachments of the end, once all output was read.
     fn finish(&mut self) {
-        (self.over, self.linger_until, self.kill_at) = (true, None, None);
+        (self.finished, self.linger_until, self.kill_at) = (true, None, None);
         let ids: Vec<u64> = self.attached.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.tell_end(id));
-        self.end_at = Some(Instant::now() + if self.attached.is_empty() { KEPT } else { LEAVE_WAIT });
+        ids.into_iter().for_each(|id| self.report_end(id));
+        self.end_at = Some(Instant::now() + if self.attached.is_empty() { EXIT_RETENTION } else { LEAVE_WAIT });
     }
 
     /// Informs an attachment of the end. One that is behind is informed after its snapshot.
-    fn tell_end(&mut self, id: u64) {
+    fn report_end(&mut self, id: u64) {
         let (Some(attached), Some(exited)) = (self.attached.get(&id), self.info.exited) else { return };
         if attached.outgoing.push(&FromHost::Exited(exited)) {
             attached.outgoing.close();
         }
-        self.told = true;
+        self.end_reported = true;
     }
 
     /// Ends the program as a closed window does, and kills it later.
@@ -457,13 +459,13 @@ impl Host {
             Event::Caught(id) => {
                 let Some(attached) = self.attached.get_mut(&id) else { return };
                 attached.outgoing.catch_up();
-                attached.standing = None;
+                attached.status = None;
                 self.settle();
-                if self.over {
-                    self.tell_end(id);
+                if self.finished {
+                    self.report_end(id);
                 }
             }
-            Event::Gone(id) => {
+            Event::Disconnected(id) => {
                 if let Some(attached) = self.attached.remove(&id) {
                     attached.tasks.iter().for_each(tokio::task::JoinHandle::abort);
                 }
@@ -488,10 +490,10 @@ impl Host {
                 self.settle();
             }
             ToHost::Refresh => attached.outgoing.fall_behind(),
-            ToHost::TypeIf(wanted) if attached.role == AttachmentRole::TypeIf => {
+            ToHost::TypeIf(request) if attached.role == AttachmentRole::TypeIf => {
                 // Each attachment has one at a time: a new request replaces an earlier one.
                 self.pending_keys.retain(|pending| pending.attachment != id);
-                self.pending_keys.push(PendingKeys::new(id, wanted, Instant::now()));
+                self.pending_keys.push(PendingKeys::new(id, request, Instant::now()));
             }
             ToHost::Own(_) | ToHost::Input(_) | ToHost::Hello(_) | ToHost::TypeIf(_) => {}
         }
@@ -514,9 +516,10 @@ impl Host {
         self.next_id += 1;
         let outgoing = Outgoing::new();
         let types = hello.role.types().then(|| (self.pty.input.clone(), self.typing.clone()));
-        let tasks = connection.serve(id, Arc::clone(&outgoing), types, self.events.clone(), Arc::clone(&self.room));
+        let tasks =
+            connection.serve(id, Arc::clone(&outgoing), types, self.events.clone(), Arc::clone(&self.message_taken));
         let size = hello.size.and_then(TerminalSize::within_limits);
-        let mut attached = Attached { role: hello.role, size, standing: None, outgoing, tasks };
+        let mut attached = Attached { role: hello.role, size, status: None, outgoing, tasks };
         if let Some(why) = refusal {
             attached.outgoing.push(&FromHost::Bye(why));
             return attached.outgoing.close();
@@ -530,22 +533,22 @@ impl Host {
         }
         if hello.first && self.first_until.take().is_some() {
             // The screen of the window is that of the model: the output follows from the first byte.
-            let standing = AttachmentStanding { size: self.model.size(), owner: true, raw: true };
-            attached.outgoing.push(&FromHost::Standing(standing));
-            attached.standing = Some(standing);
+            let status = AttachmentStatus { size: self.model.size(), owner: true, raw: true };
+            attached.outgoing.push(&FromHost::Status(status));
+            attached.status = Some(status);
         }
         self.attached.insert(id, attached);
         self.settle();
-        if self.over {
-            self.tell_end(id);
+        if self.finished {
+            self.report_end(id);
             self.end_at = Some(Instant::now() + LEAVE_WAIT);
         }
     }
 
     /// Returns the time when a change of the size is due; `None` if there is none.
     fn resize_due(&self) -> Option<Instant> {
-        let wanted = self.owner().and_then(|owner| self.attached.get(&owner)?.size);
-        let changes = wanted.is_some_and(|size| size != self.model.size()) && !self.over;
+        let size = self.owner().and_then(|owner| self.attached.get(&owner)?.size);
+        let changes = size.is_some_and(|size| size != self.model.size()) && !self.finished;
         changes.then(|| self.resized_at + RESIZE_INTERVAL)
     }
 
@@ -564,24 +567,21 @@ impl Host {
         let mut snapshot: Option<Bytes> = None;
         for (id, attached) in self.attached.iter_mut().filter(|(_, attached)| attached.role.sees()) {
             let is_owner = Some(*id) == owner;
-            let standing = AttachmentStanding {
-                size,
-                owner: is_owner,
-                raw: is_owner && attached.role == AttachmentRole::Terminal,
-            };
-            let before = attached.standing.replace(standing);
-            if before == Some(standing) || attached.outgoing.is_behind() {
+            let status =
+                AttachmentStatus { size, owner: is_owner, raw: is_owner && attached.role == AttachmentRole::Terminal };
+            let before = attached.status.replace(status);
+            if before == Some(status) || attached.outgoing.is_behind() {
                 continue;
             }
-            attached.outgoing.push(&FromHost::Standing(standing));
+            attached.outgoing.push(&FromHost::Status(status));
             // The owner's terminal changes its size by itself, as its program does.
-            if standing.raw && before.is_some_and(|before| before.raw) {
+            if status.raw && before.is_some_and(|before| before.raw) {
                 continue;
             }
             let snapshot = snapshot.get_or_insert_with(|| self.model.snapshot().into());
             attached.outgoing.push(&FromHost::Snapshot(snapshot.clone()));
             let tail = self.model.tail();
-            if standing.raw && !tail.is_empty() {
+            if status.raw && !tail.is_empty() {
                 attached.outgoing.push(&FromHost::Output(tail.into()));
             }
         }

@@ -157,24 +157,24 @@ impl Model {
         if left == 0 {
             return out;
         }
-        let mut goes_on = false;
+        let mut wraps = false;
         while left > 0 {
             probe.screen_mut().set_scrollback(left);
-            let here = left.min(usize::from(rows));
+            let count = left.min(usize::from(rows));
             let screen = probe.screen();
-            for (row, line) in (0..rows).zip(screen.rows_formatted(0, cols)).take(here) {
+            for (row, line) in (0..rows).zip(screen.rows_formatted(0, cols)).take(count) {
                 out.push_str("\x1b[0m");
                 out.push_str(&line);
                 // A line that continues in the next one is not ended, so that terminals can wrap it again.
-                goes_on = screen.row_wrapped(row);
-                if !goes_on {
+                wraps = screen.row_wrapped(row);
+                if !wraps {
                     out.push_str("\r\n");
                 }
             }
-            left -= here;
+            left -= count;
         }
         out.push_str("\x1b[0m");
-        (0..rows - 1 + u16::from(goes_on)).for_each(|_| out.push_str("\r\n"));
+        (0..rows - 1 + u16::from(wraps)).for_each(|_| out.push_str("\r\n"));
         out
     }
 
@@ -235,8 +235,8 @@ impl Model {
 }
 
 fn nonzero(size: TerminalSize) -> (NonZeroU16, NonZeroU16) {
-    let of = |count: u16| NonZeroU16::new(count).unwrap_or(NonZeroU16::MIN);
-    (of(size.rows), of(size.cols))
+    let nonzero = |count: u16| NonZeroU16::new(count).unwrap_or(NonZeroU16::MIN);
+    (nonzero(size.rows), nonzero(size.cols))
 }
 
 fn parser(size: TerminalSize, history: usize) -> vt100::Parser {
@@ -331,8 +331,8 @@ const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽�
 fn feed_sequence(parser: &mut vt100::Parser, modes: &mut Modes, bytes: &[u8], fed: &mut Fed) {
     let sequence = Sequence::read(bytes);
     modes.track(&sequence);
-    fed.queries.extend(Query::of(&sequence));
-    if filter::shown(&sequence) {
+    fed.queries.extend(Query::parse(&sequence));
+    if filter::is_allowed(&sequence) {
         fed.viewers.extend_from_slice(bytes);
     }
     match &sequence {

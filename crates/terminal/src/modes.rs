@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::filter::is_mode_shown;
+use crate::filter::is_mode_allowed;
 use crate::segment::{Piece, Segmenter};
 use crate::sequence::Sequence;
 
@@ -158,7 +158,7 @@ impl Modes {
     /// Writes the sequences that set the modes on a terminal without modes, except those that viewers do not get; of
     /// the alternate screen only its own modes.
     pub(crate) fn write_shared(&self, out: &mut String) {
-        for (mode, on) in self.private.iter().filter(|(mode, _)| is_mode_shown(*mode)) {
+        for (mode, on) in self.private.iter().filter(|(mode, _)| is_mode_allowed(*mode)) {
             let _ = write!(out, "\x1b[?{mode}{}", if *on { 'h' } else { 'l' });
         }
         if self.keypad {

@@ -133,9 +133,9 @@ pub struct TerminalWelcome {
     pub terminal: TerminalInfo,
 }
 
-/// The standing of an attachment.
+/// The status of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttachmentStanding {
+pub struct AttachmentStatus {
     /// The terminal's size.
     pub size: TerminalSize,
     /// `true` if this attachment is the owner.
@@ -200,8 +200,8 @@ pub enum ToHost {
 pub enum FromHost {
     /// The first message.
     Welcome(Box<TerminalWelcome>),
-    /// The standing of the attachment from here on.
-    Standing(AttachmentStanding),
+    /// The status of the attachment from here on.
+    Status(AttachmentStatus),
     /// The output that draws the screen on an empty terminal. It replaces all earlier output.
     Snapshot(Bytes),
     /// Output of the program.
@@ -296,7 +296,7 @@ impl FromHost {
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Welcome(welcome) => json(b'W', welcome),
-            Self::Standing(standing) => json(b'S', standing),
+            Self::Status(status) => json(b'S', status),
             Self::Snapshot(bytes) => frame(b'N', bytes),
             Self::Output(bytes) => frame(b'P', bytes),
             Self::TypeIf(outcome) => json(b'T', outcome),
@@ -317,7 +317,7 @@ impl FromHost {
                 let TerminalWelcome { version, terminal } = read_json(&content)?;
                 Self::Welcome(Box::new(TerminalWelcome { version, terminal: terminal.printable() }))
             }
-            b'S' => Self::Standing(read_json(&content)?),
+            b'S' => Self::Status(read_json(&content)?),
             b'N' => Self::Snapshot(content),
             b'P' => Self::Output(content),
             b'T' => Self::TypeIf(read_json(&content)?),
@@ -347,7 +347,7 @@ impl MessageDecoder {
     }
 
     /// Returns the buffer for the next bytes.
-    pub fn room(&mut self) -> &mut BytesMut {
+    pub fn buffer(&mut self) -> &mut BytesMut {
         self.buffer.reserve(INPUT_MAX);
         &mut self.buffer
     }
@@ -419,7 +419,7 @@ mod tests {
     fn from_host() -> Vec<FromHost> {
         vec![
             FromHost::Welcome(Box::new(TerminalWelcome { version: 1, terminal: info() })),
-            FromHost::Standing(AttachmentStanding { size: SIZE, owner: true, raw: false }),
+            FromHost::Status(AttachmentStatus { size: SIZE, owner: true, raw: false }),
             FromHost::Snapshot(Bytes::from_static(b"\x1b[H")),
             FromHost::Output(Bytes::from_static(b"\xff")),
             FromHost::TypeIf(TypeIfOutcome { typed: false, refused: Some("no".into()) }),
@@ -434,7 +434,7 @@ mod tests {
         for step in [1, 3, 4096, sent.len()] {
             let (mut decoder, mut read) = (MessageDecoder::to_host(), Vec::new());
             for chunk in sent.chunks(step) {
-                decoder.room().extend_from_slice(chunk);
+                decoder.buffer().extend_from_slice(chunk);
                 while let Some(message) = decoder.message().unwrap() {
                     read.push(ToHost::read(message).unwrap());
                 }
@@ -443,7 +443,7 @@ mod tests {
         }
         let mut decoder = MessageDecoder::from_host();
         for message in from_host() {
-            decoder.room().extend_from_slice(&message.to_bytes());
+            decoder.buffer().extend_from_slice(&message.to_bytes());
             assert_eq!(FromHost::read(decoder.message().unwrap().unwrap()).unwrap(), message);
         }
     }
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn messages_that_are_none_are_refused() {
         let mut decoder = MessageDecoder::to_host();
-        decoder.room().extend_from_slice(&u32::MAX.to_le_bytes());
+        decoder.buffer().extend_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(decoder.message(), Err(BadMessage::TooLong(u32::MAX as usize)));
         for bad in [&b""[..], b"?", b"R\x01", b"H{}", b"H", b"O\x01\x02\x03\x04\x05"] {
             assert!(ToHost::read(Bytes::copy_from_slice(bad)).is_err(), "{bad:?}");
@@ -480,7 +480,7 @@ mod tests {
         #[test]
         fn bytes_of_a_stranger_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for mut decoder in [MessageDecoder::to_host(), MessageDecoder::from_host()] {
-                decoder.room().extend_from_slice(&bytes);
+                decoder.buffer().extend_from_slice(&bytes);
                 while let Ok(Some(message)) = decoder.message() {
                     let _ = ToHost::read(message.clone());
                     let _ = FromHost::read(message);

@@ -15,7 +15,7 @@ use plexus_protocol::{Cursor, TerminalId, object};
 use plexus_terminal::attachment::{self, TerminalReader, TerminalWriter};
 use plexus_terminal::folder::{self, TerminalError};
 use plexus_terminal::model::TerminalSize;
-use plexus_terminal::wire::{AttachmentStanding, FromHost, TerminalInfo, ToHost};
+use plexus_terminal::wire::{AttachmentStatus, FromHost, TerminalInfo, ToHost};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -159,7 +159,7 @@ struct TerminalSocket {
     typing: Result<Permit<Type>, (&'static str, String)>,
     /// The charge for the message that is being read.
     charge: Charge,
-    attachment: Option<AttachmentStanding>,
+    attachment: Option<AttachmentStatus>,
     /// `true` if the last message was sent.
     ended: bool,
 }
@@ -215,12 +215,12 @@ impl SocketProtocol for TerminalSocket {
                 match self.reader.next(resize).await {
                     FromHost::Welcome(_) | FromHost::TypeIf(_) => continue,
                     // A snapshot follows.
-                    FromHost::Standing(attachment) => {
+                    FromHost::Status(attachment) => {
                         self.attachment = Some(attachment);
                         continue;
                     }
                     FromHost::Snapshot(drawing) => {
-                        let Some(AttachmentStanding { size, owner, .. }) = self.attachment else { continue };
+                        let Some(AttachmentStatus { size, owner, .. }) = self.attachment else { continue };
                         ToPage::Snapshot { size, owner, may_type: self.typing.is_ok() }.write(&mut out);
                         ws_binary(&mut out, &drawing);
                     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use plexus_protocol::TerminalId;
-use plexus_terminal::host::{self, HostOrders};
+use plexus_terminal::host::{self, HostOptions};
 use plexus_terminal::model::TerminalSize;
 
 /// Hold a shared terminal (started by `plexus term`)
@@ -36,7 +36,7 @@ fn parse_pair(text: &str) -> Result<(u16, u16), String> {
 
 pub(crate) fn run(args: TermHoldArgs) -> ExitCode {
     let size = TerminalSize { rows: args.size.0, cols: args.size.1 }.within_limits().unwrap_or(TerminalSize::DEFAULT);
-    host::run(HostOrders { id: args.id, socket: args.socket, size, cursor: args.cursor, cmd: args.cmd })
+    host::run(HostOptions { id: args.id, socket: args.socket, size, cursor: args.cursor, cmd: args.cmd })
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) 
             }
         };
         // The folder and the socket are closed to others; this check holds if they were opened to them.
-        let ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
-        if !ours {
+        let is_own_user = stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
+        if !is_own_user {
             continue;
         }
         let events = events.clone();
@@ -69,7 +69,7 @@ impl Connection {
                     _ => None,
                 };
             }
-            if self.stream.read_buf(self.decoder.room()).await.ok()? == 0 {
+            if self.stream.read_buf(self.decoder.buffer()).await.ok()? == 0 {
                 return None;
             }
         }
@@ -82,11 +82,11 @@ impl Connection {
         outgoing: Arc<Outgoing>,
         input: Option<(mpsc::Sender<Bytes>, Typing)>,
         events: mpsc::Sender<Event>,
-        room: Arc<Notify>,
+        message_taken: Arc<Notify>,
     ) -> [JoinHandle<()>; 2] {
         let (mut read, write) = self.stream.into_split();
         let mut decoder = self.decoder;
-        let writing = tokio::spawn(outgoing.send(id, write, events.clone(), room));
+        let writing = tokio::spawn(outgoing.send(id, write, events.clone(), message_taken));
         let reading = tokio::spawn(async move {
             loop {
                 match next(&mut decoder) {
@@ -103,14 +103,14 @@ impl Connection {
                             return;
                         }
                     }
-                    Ok(None) => match read.read_buf(decoder.room()).await {
+                    Ok(None) => match read.read_buf(decoder.buffer()).await {
                         Ok(1..) => {}
                         Ok(0) | Err(_) => break,
                     },
                     Err(_) => break,
                 }
             }
-            let _ = events.send(Event::Gone(id)).await;
+            let _ = events.send(Event::Disconnected(id)).await;
         });
         [reading, writing]
     }

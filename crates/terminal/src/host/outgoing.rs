@@ -114,13 +114,13 @@ impl Outgoing {
         self.wake.notify_one();
     }
 
-    /// Sends queued messages until the end of the connection. `room` is notified after each sent message.
+    /// Sends queued messages until the end of the connection. `message_taken` is notified after each sent message.
     pub(super) async fn send(
         self: Arc<Self>,
         id: u64,
         mut stream: OwnedWriteHalf,
         events: mpsc::Sender<Event>,
-        room: Arc<Notify>,
+        message_taken: Arc<Notify>,
     ) {
         loop {
             enum Next {
@@ -152,13 +152,13 @@ impl Outgoing {
                             }
                             // Its earlier input is read to the end, which ends the attachment.
                             Ok(_) => return,
-                            Err(_) => return drop(events.send(Event::Gone(id)).await),
+                            Err(_) => return drop(events.send(Event::Disconnected(id)).await),
                         }
                     }
                     let mut queue = self.queue.lock();
                     queue.bytes = queue.bytes.saturating_sub(length);
                     drop(queue);
-                    room.notify_one();
+                    message_taken.notify_one();
                 }
                 Next::Ask => {
                     if events.send(Event::Caught(id)).await.is_err() {

@@ -41,7 +41,7 @@ const THEN_AGAIN: Duration = Duration::from_secs(1);
 const THEN_MAX: u32 = 3;
 
 /// Time between two reads of a screen while keys wait.
-pub(super) const LOOK: Duration = Duration::from_millis(30);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(30);
 
 /// The typing of users, as recorded by the tasks that read it.
 #[derive(Debug, Default)]
@@ -78,18 +78,18 @@ pub(super) struct AnsweredDialog {
 
 impl AnsweredDialog {
     /// Checks whether the dialog is on the screen: then users' keys are still for it. Returns `false` when the check is no longer needed.
-    pub(super) fn look(&self, model: &Model, typing: &Typing, now: Instant) -> bool {
-        let there = now < self.until && shows(model, &self.shows);
-        if there {
+    pub(super) fn check(&self, model: &Model, typing: &Typing, now: Instant) -> bool {
+        let is_visible = now < self.until && shows(model, &self.shows);
+        if is_visible {
             typing.0.lock().answered = Some(now);
         }
-        there
+        is_visible
     }
 }
 
-fn shows(model: &Model, wanted: &[ScreenSection]) -> bool {
+fn shows(model: &Model, expected: &[ScreenSection]) -> bool {
     let rows = model.screen().rows(0, model.size().cols).collect::<Vec<_>>();
-    ends_with(&sections(rows.iter().map(String::as_str)), wanted)
+    ends_with(&sections(rows.iter().map(String::as_str)), expected)
 }
 
 /// Returns whether a key chooses in a dialog: a character, Enter, Escape, an arrow.
@@ -107,7 +107,7 @@ fn is_report(input: &[u8]) -> bool {
 pub(super) struct PendingKeys {
     /// The attachment that sent the request.
     pub(super) attachment: u64,
-    wanted: TypeIf,
+    request: TypeIf,
     /// The time when the first keys were typed.
     began: Instant,
     /// The time when keys were last typed, and the number of attempts of those that follow.
@@ -116,19 +116,19 @@ pub(super) struct PendingKeys {
 }
 
 impl PendingKeys {
-    pub(super) fn new(attachment: u64, wanted: TypeIf, now: Instant) -> Self {
-        Self { attachment, wanted, began: now, typed_at: None, until: now + TYPE_IF_WAIT }
+    pub(super) fn new(attachment: u64, request: TypeIf, now: Instant) -> Self {
+        Self { attachment, request, began: now, typed_at: None, until: now + TYPE_IF_WAIT }
     }
 
     /// Returns the dialog that the keys answered.
     pub(super) fn answered(&self, now: Instant) -> Option<AnsweredDialog> {
-        let answers = self.wanted.answers;
-        answers.then(|| AnsweredDialog { shows: self.wanted.shows.clone(), until: now + CLOSES })
+        let answers = self.request.answers;
+        answers.then(|| AnsweredDialog { shows: self.request.shows.clone(), until: now + CLOSES })
     }
 
     /// Reads the screen, and types if all conditions hold. `last_output` is the time of the screen's last change;
     /// `all_read` is `true` if no output waits to be handled. Returns the outcome once it is decided.
-    pub(super) fn look(
+    pub(super) fn check(
         &mut self,
         model: &Model,
         (last_output, all_read): (Instant, bool),
@@ -138,15 +138,15 @@ impl PendingKeys {
     ) -> Option<TypeIfOutcome> {
         // The lock is held until the keys are typed, so that no other keys come in between.
         let mut typed = typing.0.lock();
-        let shown = shows(model, &self.wanted.shows);
+        let is_shown = shows(model, &self.request.shows);
         let still = all_read && now >= last_output + STILL;
         let too_late = now >= self.until;
         if let Some((at, tries)) = self.typed_at {
             let done = |why: Option<&str>| Some(TypeIfOutcome { typed: true, refused: why.map(str::to_owned) });
-            let Some(then) = &self.wanted.then else { return done(None) };
-            let there = shows(model, &then.shows);
+            let Some(then) = &self.request.then else { return done(None) };
+            let is_ready = shows(model, &then.shows);
             let rests = still && now >= last_output.max(at) + if tries > 0 { THEN_AGAIN } else { STILL };
-            return match (there, tries) {
+            return match (is_ready, tries) {
                 _ if typed.last.is_some_and(|last| last >= self.began) => {
                     done(Some("a user types at the terminal: the sent text is in its line"))
                 }
@@ -165,14 +165,14 @@ impl PendingKeys {
         let refused = |why: &str| Some(TypeIfOutcome { typed: false, refused: Some(why.to_owned()) });
         let typing_now =
             typed.last.is_some_and(|last| now < last + HANDS_OFF || (last >= last_output && now < last + NO_EFFECT));
-        if still && shown && !typing_now {
-            if input.try_send(self.wanted.keys.clone().into_bytes().into()).is_err() {
+        if still && is_shown && !typing_now {
+            if input.try_send(self.request.keys.clone().into_bytes().into()).is_err() {
                 return refused("the program reads nothing");
             }
-            if self.wanted.answers {
+            if self.request.answers {
                 typed.answered = Some(now);
             }
-            if self.wanted.then.is_none() {
+            if self.request.then.is_none() {
                 return Some(TypeIfOutcome { typed: true, refused: None });
             }
             (self.began, self.typed_at, self.until) = (now, Some((now, 0)), now + TYPE_IF_WAIT);
@@ -213,9 +213,9 @@ mod tests {
 
     impl Bench {
         /// Returns the outcome after so many milliseconds.
-        fn look(&self, pending: &mut PendingKeys, at: u64) -> Option<TypeIfOutcome> {
+        fn check(&self, pending: &mut PendingKeys, at: u64) -> Option<TypeIfOutcome> {
             let now = self.start + Duration::from_millis(at);
-            pending.look(&self.model, (self.last_output, true), &self.typing, &self.input, now)
+            pending.check(&self.model, (self.last_output, true), &self.typing, &self.input, now)
         }
 
         fn pending(&self, then: Option<&str>) -> PendingKeys {
@@ -242,9 +242,9 @@ mod tests {
     fn keys_are_typed_once_the_screen_is_at_rest_and_shows_what_they_are_for() {
         let mut bench = bench("Allow\ntouch a?\n1. yes");
         let mut pending = bench.pending(None);
-        assert_eq!(bench.look(&mut pending, 149), None, "it may be drawn just now");
+        assert_eq!(bench.check(&mut pending, 149), None, "it may be drawn just now");
         let done = TypeIfOutcome { typed: true, refused: None };
-        assert_eq!(bench.look(&mut pending, 150), Some(done));
+        assert_eq!(bench.check(&mut pending, 150), Some(done));
         assert_eq!(bench.typed(), ["1"]);
     }
 
@@ -253,14 +253,14 @@ mod tests {
         for screen in ["", "Allow touch b?", "touch a?", "Allow touch a?\n────\nanother question"] {
             let mut bench = bench(screen);
             let mut pending = bench.pending(None);
-            assert_eq!(bench.look(&mut pending, 2_999), None, "it may come yet");
-            assert!(refused(bench.look(&mut pending, 3_000)).contains("does not show that"), "{screen}");
+            assert_eq!(bench.check(&mut pending, 2_999), None, "it may come yet");
+            assert!(refused(bench.check(&mut pending, 3_000)).contains("does not show that"), "{screen}");
             assert!(bench.typed().is_empty());
         }
         // It scrolled off.
         let mut bench = bench(&format!("Allow\ntouch a?{}", "\nx".repeat(9)));
         let mut pending = bench.pending(None);
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("does not show that"));
+        assert!(refused(bench.check(&mut pending, 3_000)).contains("does not show that"));
         assert!(bench.typed().is_empty());
     }
 
@@ -271,16 +271,16 @@ mod tests {
         assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(100)));
         assert!(bench.typing.takes(b"\x1b[I", bench.start + Duration::from_millis(400)), "nobody typed that");
         bench.last_output = bench.start + Duration::from_millis(120);
-        assert_eq!(bench.look(&mut pending, 599), None);
-        assert!(bench.look(&mut pending, 600).unwrap().typed);
+        assert_eq!(bench.check(&mut pending, 599), None);
+        assert!(bench.check(&mut pending, 600).unwrap().typed);
         bench.typed();
         // It may have answered what is asked, and the program is slow.
         let mut pending = bench.pending(None);
         bench.last_output = bench.start;
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user is typing"));
+        assert!(refused(bench.check(&mut pending, 3_000)).contains("a user is typing"));
         let mut pending = bench.pending(None);
         assert!(bench.typing.takes(b"xy", bench.start + Duration::from_millis(2_900)));
-        assert!(refused(bench.look(&mut pending, 3_000)).contains("a user is typing"));
+        assert!(refused(bench.check(&mut pending, 3_000)).contains("a user is typing"));
         assert!(bench.typed().is_empty());
     }
 
@@ -288,7 +288,7 @@ mod tests {
     fn keys_of_people_that_come_just_after_an_answer_answer_nothing() {
         let bench = bench("Allow touch a?");
         let mut pending = bench.pending(None);
-        assert!(bench.look(&mut pending, 200).unwrap().typed);
+        assert!(bench.check(&mut pending, 200).unwrap().typed);
         let start = bench.start;
         let at = |after: u64| start + Duration::from_millis(200 + after);
         for key in ["1", "\r", "\x1b", "\x1b[A"] {
@@ -299,11 +299,11 @@ mod tests {
         // As long as the dialog is there.
         let mut bench = bench;
         let dialog = pending.answered(at(0)).unwrap();
-        assert!(dialog.look(&bench.model, &bench.typing, at(2_000)));
+        assert!(dialog.check(&bench.model, &bench.typing, at(2_000)));
         assert!(!bench.typing.takes(b"1", at(2_900)) && bench.typing.takes(b"1", at(3_000)));
-        assert!(!dialog.look(&bench.model, &bench.typing, at(3_000)), "for no longer than that");
+        assert!(!dialog.check(&bench.model, &bench.typing, at(3_000)), "for no longer than that");
         bench.model.feed(b"\x1b[H\x1b[2J");
-        assert!(!dialog.look(&bench.model, &bench.typing, at(2_700)));
+        assert!(!dialog.check(&bench.model, &bench.typing, at(2_700)));
     }
 
     #[test]
@@ -311,41 +311,41 @@ mod tests {
         let done = |why: Option<&str>| Some(TypeIfOutcome { typed: true, refused: why.map(str::to_owned) });
         let mut bench = bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
-        assert_eq!(bench.look(&mut pending, 200), None);
-        assert_eq!(bench.look(&mut pending, 900), None, "the first are not taken");
+        assert_eq!(bench.check(&mut pending, 200), None);
+        assert_eq!(bench.check(&mut pending, 900), None, "the first are not taken");
         assert_eq!(bench.typed(), ["1"]);
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
-        assert_eq!(bench.look(&mut pending, 1_000), None);
+        assert_eq!(bench.check(&mut pending, 1_000), None);
         assert_eq!(bench.typed(), ["\r"]);
         // Once more, where nothing came of it.
-        assert_eq!(bench.look(&mut pending, 1_900), None);
+        assert_eq!(bench.check(&mut pending, 1_900), None);
         assert!(bench.typed().is_empty());
-        assert_eq!(bench.look(&mut pending, 2_000), None);
+        assert_eq!(bench.check(&mut pending, 2_000), None);
         assert_eq!(bench.typed(), ["\r"]);
         bench.model.feed(b"\x1b[H\x1b[2Jsent");
-        assert_eq!(bench.look(&mut pending, 2_100), done(None));
+        assert_eq!(bench.check(&mut pending, 2_100), done(None));
         // Somebody goes on typing where they stand.
         let mut bench = self::bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
-        assert_eq!(bench.look(&mut pending, 200), None);
+        assert_eq!(bench.check(&mut pending, 200), None);
         assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(300)));
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
-        let outcome = bench.look(&mut pending, 900).unwrap();
+        let outcome = bench.check(&mut pending, 900).unwrap();
         assert!(outcome.typed && outcome.refused.unwrap().contains("a user types"));
         assert_eq!(bench.typed(), ["1"]);
         // Never taken, and something else came: nothing more is typed.
         let mut bench = self::bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
-        assert_eq!(bench.look(&mut pending, 200), None);
+        assert_eq!(bench.check(&mut pending, 200), None);
         bench.model.feed(b"\x1b[H\x1b[2Jmay I?");
-        assert!(refused(bench.look(&mut pending, 3_300)).contains("did not accept"));
+        assert!(refused(bench.check(&mut pending, 3_300)).contains("did not accept"));
         assert_eq!(bench.typed(), ["1"]);
         // Taken, and never sent.
         let mut bench = self::bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
-        assert_eq!(bench.look(&mut pending, 200), None);
+        assert_eq!(bench.check(&mut pending, 200), None);
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
-        let outcome = (4..200).find_map(|tenth| bench.look(&mut pending, tenth * 100));
+        let outcome = (4..200).find_map(|tenth| bench.check(&mut pending, tenth * 100));
         assert!(refused(outcome).contains("did not accept"));
         assert_eq!(bench.typed(), ["1", "\r", "\r", "\r"]);
     }
