@@ -44,9 +44,9 @@ impl Rejoin {
                 match HolderClient::find(&path).await {
                     Ok(found) if found.0.instance() == instance => return Rejoined::Found(Box::new(found)),
                     Ok(_) => break "another holder is in its place".to_owned(),
-                    Err(HolderNotFound::Nobody(why)) => break format!("its holder is gone: {why}"),
+                    Err(HolderNotFound::Ended(why)) => break format!("its holder is gone: {why}"),
                     Err(HolderNotFound::Unusable(why)) => break why,
-                    Err(HolderNotFound::Silent(_)) => {}
+                    Err(HolderNotFound::NoResponse(_)) => {}
                 }
             };
             end(processes, &settings).await;

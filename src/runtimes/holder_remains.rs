@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::process_transport::{HandoverState, SurvivingProcess};
 use super::{RuntimeSettings, Runtimes, holder_reconnect};
 use plexus_holder::wire::Welcome;
-use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
+use plexus_holder::{HolderClient, HolderMessage, HolderNotFound};
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 use plexus_sessions::{OrphanState, OrphanedRuntime};
 
@@ -54,8 +54,8 @@ impl Runtimes {
                         }
                     }
                 }
-                Err(HolderNotFound::Nobody(_)) => continue,
-                Err(HolderNotFound::Silent(why)) => (OrphanState::Late(why), HolderRemains::Late(path)),
+                Err(HolderNotFound::Ended(_)) => continue,
+                Err(HolderNotFound::NoResponse(why)) => (OrphanState::Late(why), HolderRemains::Late(path)),
                 Err(HolderNotFound::Unusable(why)) => (OrphanState::Unusable(why), HolderRemains::Unusable),
             };
             let id = match &remains {
@@ -95,8 +95,8 @@ async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
     let exit = async {
         loop {
             match holder.next().await {
-                HolderNews::Exited { .. } => break true,
-                HolderNews::Gone(_) => break false,
+                HolderMessage::Exited { .. } => break true,
+                HolderMessage::Lost(_) => break false,
                 _ => {}
             }
         }
@@ -115,8 +115,8 @@ pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
             tracing::warn!(path = %path.display(), "an unattended agent is stopped");
             end(holder, settings).await;
         }
-        Err(HolderNotFound::Nobody(_)) => {}
-        Err(HolderNotFound::Silent(_) | HolderNotFound::Unusable(_)) => {
+        Err(HolderNotFound::Ended(_)) => {}
+        Err(HolderNotFound::NoResponse(_) | HolderNotFound::Unusable(_)) => {
             holder_reconnect::end_silent(path, settings).await
         }
     }

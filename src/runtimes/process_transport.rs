@@ -40,7 +40,7 @@ use super::line_reader::{self, CutLine, LineReader};
 use super::process;
 use super::recorder::Recording;
 use plexus_dialects::{Dialect, EventDraft, MakeDialect, RuntimeCommand, RuntimeEvent, SessionLimit};
-use plexus_holder::{HolderClient, HolderNews, WriteError, exit};
+use plexus_holder::{HolderClient, HolderMessage, WriteError, exit};
 use plexus_protocol::{Connect, ErrorBody, Kind, RuntimeSpec, RuntimeState, Timestamp};
 use plexus_sessions::{AckTracker, DriverEnd, RuntimeExit, RuntimeOrder};
 
@@ -209,7 +209,7 @@ pub(super) enum ProcessEvent {
     Rejoined(Rejoined),
     /// Sessions may have stored more output.
     Stored,
-    News(HolderNews),
+    News(HolderMessage),
 }
 
 impl Transport for ProcessTransport {
@@ -428,9 +428,9 @@ impl ProcessTransport {
 
     // === output ===
 
-    fn news(&mut self, driver: &mut Driver, news: HolderNews) {
+    fn news(&mut self, driver: &mut Driver, news: HolderMessage) {
         match news {
-            HolderNews::Out { bytes, .. } => {
+            HolderMessage::Out { bytes, .. } => {
                 driver.record_contact();
                 if driver.out.is_empty() && self.stash.is_empty() {
                     self.receive(driver, &bytes);
@@ -439,18 +439,18 @@ impl ProcessTransport {
                     self.stash.push_back(bytes);
                 }
             }
-            HolderNews::Err(text) => {
+            HolderMessage::Err(text) => {
                 driver.stderr.push(&text);
                 if self.stderr_due.is_none() {
                     let now = Instant::now();
                     self.stderr_due = Some(self.stderr_shown.map_or(now, |shown| (shown + STDERR_EVERY).max(now)));
                 }
             }
-            HolderNews::Full(since) => self.report_full(driver, since),
-            HolderNews::Room => {}
-            HolderNews::StdinBroken => self.end_within("it closed its stdin", driver.settings.linger),
-            HolderNews::StdoutClosed => self.end_within("it closed its stdout", driver.settings.linger),
-            HolderNews::Exited { code, signal } => {
+            HolderMessage::Full(since) => self.report_full(driver, since),
+            HolderMessage::HasSpace => {}
+            HolderMessage::StdinBroken => self.end_within("it closed its stdin", driver.settings.linger),
+            HolderMessage::StdoutClosed => self.end_within("it closed its stdout", driver.settings.linger),
+            HolderMessage::Exited { code, signal } => {
                 self.exited(driver, code, signal.map(exit::signal_name));
                 let stopped = driver.stop.is_some();
                 driver.show(|info| {
@@ -462,14 +462,14 @@ impl ProcessTransport {
                     }
                 });
             }
-            HolderNews::Gone(why) if self.holder.is_live() => {
+            HolderMessage::Lost(why) if self.holder.is_live() => {
                 driver.note(&format!("the connection to its holder was lost: {why}"));
                 let problem = format!("the connection to its holder was lost ({why}): reconnecting");
                 tracing::warn!(%why, "the connection to a holder was lost: reconnecting");
                 driver.show(|info| info.problem = Some(problem));
                 self.rejoin = Some(Rejoin::start(&self.holder, &driver.settings));
             }
-            HolderNews::Gone(why) => self.lost(driver, why),
+            HolderMessage::Lost(why) => self.lost(driver, why),
         }
     }
 

@@ -14,7 +14,7 @@ macro_rules! greeting {
 }
 
 fn greeted(greeting: &'static [u8]) -> Welcome {
-    let mut decoder = Decoder::of(greeting.into());
+    let mut decoder = Decoder::from_bytes(greeting.into());
     let Ok(FromHolder::Welcome(welcome)) = FromHolder::parse(decoder.frame().unwrap().unwrap()) else { panic!() };
     assert_eq!(decoder.frame().unwrap(), None);
     welcome

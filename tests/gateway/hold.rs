@@ -133,7 +133,7 @@ impl Client {
             }
             match self.stream.read(&mut buf) {
                 Ok(0) => return None,
-                Ok(read) => self.decoder.room().extend_from_slice(&buf[..read]),
+                Ok(read) => self.decoder.buffer().extend_from_slice(&buf[..read]),
                 // The holder hung up before it read everything.
                 Err(why) if why.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 // Interrupted by a signal; with a timeout the kernel does not restart the call.
@@ -197,7 +197,7 @@ fn end(messages: Vec<FromHolder>, offset: u64) -> End {
                 let text = |bytes| String::from_utf8(bytes).unwrap();
                 return End { out: text(out), err: text(err), code, signal };
             }
-            FromHolder::Bye { why } => panic!("{why}"),
+            FromHolder::Bye { reason: why } => panic!("{why}"),
             _ => {}
         }
     }
@@ -207,7 +207,7 @@ fn end(messages: Vec<FromHolder>, offset: u64) -> End {
 /// The file that a holder left.
 fn left(path: &Path) -> (Welcome, Vec<FromHolder>) {
     assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o600);
-    let mut decoder = Decoder::of(std::fs::read(path).unwrap().into());
+    let mut decoder = Decoder::from_bytes(std::fs::read(path).unwrap().into());
     let mut all = Vec::new();
     while let Some(frame) = decoder.frame().unwrap() {
         all.push(FromHolder::parse(frame).unwrap());
@@ -419,7 +419,7 @@ fn holder_hangs_up_on_invalid_frames_and_keeps_the_runtime() {
         // The holder may hang up before it has read all.
         let _ = client.stream.write_all(&bytes);
         let last = client.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
-        let Some(FromHolder::Bye { why: said }) = last else { panic!() };
+        let Some(FromHolder::Bye { reason: said }) = last else { panic!() };
         assert!(said.contains(why), "{said}");
     }
     let (mut client, welcome) = rig.join();
@@ -433,7 +433,7 @@ fn holder_hangs_up_on_invalid_frames_and_keeps_the_runtime() {
     let half = Bytes::from(vec![0; wire::STDIN_MAX / 2 + 64 * 1024]);
     let _ = client.stream.write_all(&[stdin(&half), stdin(&half), stdin(&half)].concat());
     let last = client.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
-    assert_eq!(last, Some(FromHolder::Bye { why: "more input waits for its runtime than it keeps".into() }));
+    assert_eq!(last, Some(FromHolder::Bye { reason: "more input waits for its runtime than it keeps".into() }));
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn holder_names_its_version_to_another_one() {
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
     stream.write_all(&ToHolder::Hello { version: VERSION + 1, newest: VERSION + 2 }.to_bytes()).unwrap();
     let mut client = Client { stream, decoder: Decoder::default() };
-    let Some(FromHolder::Bye { why }) = client.next() else { panic!() };
+    let Some(FromHolder::Bye { reason: why }) = client.next() else { panic!() };
     assert!(why.contains("speaks versions 1 to 2"), "{why}");
     assert!(client.next().is_none());
 }
@@ -575,7 +575,7 @@ fn gateway_killed_at_any_instant_loses_and_repeats_nothing() {
                 }
             }
             let Ok(read @ 1..) = client.stream.read(&mut buf) else { break };
-            client.decoder.room().extend_from_slice(&buf[..read]);
+            client.decoder.buffer().extend_from_slice(&buf[..read]);
         }
     }
     assert!(lives > 5, "{lives}");
@@ -597,7 +597,7 @@ fn newer_gateway_takes_the_holder_and_a_probe_does_not() {
     let (mut new, welcome) = rig.join();
     assert_eq!(welcome.put, 15, "what the old one had said is done");
     let last = old.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
-    assert_eq!(last, Some(FromHolder::Bye { why: "another gateway has taken over".into() }));
+    assert_eq!(last, Some(FromHolder::Bye { reason: "another gateway has taken over".into() }));
     assert!(old.next().is_none());
     drop(knock);
     assert_eq!(new.output(0, 15), "old\nlast words\n");
@@ -628,7 +628,7 @@ fn spool_that_is_full_makes_the_runtime_wait_and_is_reported() {
     assert!(welcome.full_since.is_some() && welcome.end <= MAX as u64 && welcome.end > MAX as u64 / 2);
     let mut got = client.output(0, usize::try_from(welcome.end).unwrap()).len() as u64;
     client.say(&ToHolder::Ack { offset: got });
-    let told = client.until(|message| *message == FromHolder::Room);
+    let told = client.until(|message| *message == FromHolder::HasSpace);
     got += outs(&told) as u64;
     loop {
         match client.next().unwrap() {

@@ -56,7 +56,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time beyond the sum of its timeouts for a holder to stop its runtime: killed processes may take a while to end.
 const STOP_SLACK: Duration = Duration::from_secs(20);
 /// Interval at which [`stop`] checks whether the holder has ended.
-const GONE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const REMOVED_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Maximum number of bytes read of a failed holder's stderr.
 const STDERR_READ_MAX: u64 = 16 * 1024;
@@ -122,7 +122,7 @@ enum Source {
 
 /// A message from a holder.
 #[derive(Debug, PartialEq, Eq)]
-pub enum HolderNews {
+pub enum HolderMessage {
     /// Output of the runtime. Every byte is delivered once for each connection, except acknowledged ones.
     Out {
         /// The offset of the first byte.
@@ -135,7 +135,7 @@ pub enum HolderNews {
     /// The holder's spool of unacknowledged output has been full since then; the runtime has to wait.
     Full(SystemTime),
     /// The spool has free space again.
-    Room,
+    HasSpace,
     /// The runtime's stdin is broken.
     StdinBroken,
     /// The runtime closed its stdout and still runs; all of its output was delivered.
@@ -149,7 +149,7 @@ pub enum HolderNews {
         signal: Option<i32>,
     },
     /// The connection is lost, with the reason. The last message. The runtime may still be alive.
-    Gone(String),
+    Lost(String),
 }
 
 impl HolderClient {
@@ -218,7 +218,7 @@ impl HolderClient {
         if path != end_file {
             let tried = match timeout(wait, Self::connect(path)).await {
                 Ok(tried) => tried,
-                Err(_) => Err(HolderNotFound::Silent(format!("{} does not answer", path.display()))),
+                Err(_) => Err(HolderNotFound::NoResponse(format!("{} does not answer", path.display()))),
             };
             match tried {
                 Ok(found) => return Ok(found),
@@ -229,7 +229,7 @@ impl HolderClient {
         }
         let unusable = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", end_file.display()));
         let all = tokio::fs::read(&end_file).await.map_err(|why| unusable(&why))?;
-        let mut decoder = Decoder::of(all.into());
+        let mut decoder = Decoder::from_bytes(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
             Ok(Some(FromHolder::Welcome(welcome))) => check_version(welcome).map_err(|why| unusable(&why))?,
             Ok(_) => return Err(unusable(&"it does not start with the expected message")),
@@ -255,10 +255,10 @@ impl HolderClient {
 
     async fn connect(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
         let unusable = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", path.display()));
-        let lost = |why: &dyn std::fmt::Display| HolderNotFound::Silent(format!("{}: {why}", path.display()));
+        let lost = |why: &dyn std::fmt::Display| HolderNotFound::NoResponse(format!("{}: {why}", path.display()));
         let stream = UnixStream::connect(path).await.map_err(|why| match why.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                HolderNotFound::Nobody(format!("{}: {why}", path.display()))
+                HolderNotFound::Ended(format!("{}: {why}", path.display()))
             }
             _ => lost(&why),
         })?;
@@ -275,12 +275,12 @@ impl HolderClient {
                 Ok(Some(FromHolder::Welcome(welcome))) => {
                     break check_version(welcome).map_err(|why| unusable(&why))?;
                 }
-                Ok(Some(FromHolder::Bye { why })) => return Err(unusable(&why)),
+                Ok(Some(FromHolder::Bye { reason: why })) => return Err(unusable(&why)),
                 Ok(Some(_)) => return Err(unusable(&"it does not start with the expected message")),
                 Ok(None) => {}
                 Err(why) => return Err(unusable(&why)),
             }
-            match read.read_buf(decoder.room()).await {
+            match read.read_buf(decoder.buffer()).await {
                 Ok(1..) => {}
                 Ok(0) => return Err(lost(&"it hung up")),
                 Err(why) => return Err(lost(&why)),
@@ -304,8 +304,8 @@ impl HolderClient {
     /// Returns the process that listens at `path`; `None` if there is none, or the system does not report it.
     pub async fn listener(path: &Path) -> Option<Process> {
         let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
-        let ours = peer.uid() == rustix::process::geteuid().as_raw();
-        peer.pid().filter(|_| ours).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
+        let is_own_user = peer.uid() == rustix::process::geteuid().as_raw();
+        peer.pid().filter(|_| is_own_user).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
     }
 
     /// Continues after `old`, a lost connection to the same holder, without delivering output twice. Returns the input that was lost with
@@ -329,8 +329,8 @@ impl HolderClient {
         found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
-    /// Waits for the next message. Cancellation safe. Never returns after [`HolderNews::Exited`] or [`HolderNews::Gone`].
-    pub async fn next(&mut self) -> HolderNews {
+    /// Waits for the next message. Cancellation safe. Never returns after [`HolderMessage::Exited`] or [`HolderMessage::Lost`].
+    pub async fn next(&mut self) -> HolderMessage {
         loop {
             if self.ended {
                 std::future::pending::<()>().await;
@@ -338,30 +338,30 @@ impl HolderClient {
             let message = self.decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose());
             let translate = match message {
                 Ok(Some(message)) => self.translate(message),
-                Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
+                Err(why) => Some(HolderMessage::Lost(format!("its holder sent {why}"))),
                 Ok(None) => match &mut self.source {
-                    Source::File => Some(HolderNews::Gone(format!("{} is incomplete", self.path.display()))),
+                    Source::File => Some(HolderMessage::Lost(format!("{} is incomplete", self.path.display()))),
                     Source::Live { read, connection } => {
-                        let room = self.decoder.room();
+                        let buffer = self.decoder.buffer();
                         tokio::select! {
                             biased;
-                            read = read.read_buf(room) => match read {
+                            read = read.read_buf(buffer) => match read {
                                 Ok(1..) => None,
-                                Ok(0) => Some(HolderNews::Gone("its holder closed the connection".into())),
-                                Err(why) => Some(HolderNews::Gone(format!("its holder is gone: {why}"))),
+                                Ok(0) => Some(HolderMessage::Lost("its holder closed the connection".into())),
+                                Err(why) => Some(HolderMessage::Lost(format!("its holder is gone: {why}"))),
                             },
-                            () = connection.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
+                            () = connection.stuck.notified() => Some(HolderMessage::Lost("its holder does not listen".into())),
                         }
                     }
                 },
             };
             if let Some(translate) = translate {
                 match translate {
-                    HolderNews::Exited { .. } => {
+                    HolderMessage::Exited { .. } => {
                         self.ended = true;
                         self.close();
                     }
-                    HolderNews::Gone(_) => {
+                    HolderMessage::Lost(_) => {
                         self.ended = true;
                         match self.connection() {
                             Some(connection) => connection.queue().fail(),
@@ -375,7 +375,7 @@ impl HolderClient {
         }
     }
 
-    fn translate(&mut self, message: FromHolder) -> Option<HolderNews> {
+    fn translate(&mut self, message: FromHolder) -> Option<HolderMessage> {
         match message {
             FromHolder::Out { offset, bytes } => {
                 let acked = self.connection().map_or(0, |connection| connection.queue().acked);
@@ -389,35 +389,37 @@ impl HolderClient {
                         if check_version >= bytes.len() {
                             return None;
                         }
-                        Some(HolderNews::Out {
+                        Some(HolderMessage::Out {
                             offset: offset + check_version as u64,
                             bytes: bytes.slice(check_version..),
                         })
                     }
-                    _ => Some(HolderNews::Gone(format!(
+                    _ => Some(HolderMessage::Lost(format!(
                         "its holder sent {} bytes from {offset} on, and {} comes next",
                         bytes.len(),
                         self.next
                     ))),
                 }
             }
-            FromHolder::Err { bytes } => Some(HolderNews::Err(bytes)),
-            FromHolder::Full { since } => Some(HolderNews::Full(since)),
-            FromHolder::Room => Some(HolderNews::Room),
+            FromHolder::Err { bytes } => Some(HolderMessage::Err(bytes)),
+            FromHolder::Full { since } => Some(HolderMessage::Full(since)),
+            FromHolder::HasSpace => Some(HolderMessage::HasSpace),
             FromHolder::Taken { total } => {
                 if let Some(connection) = self.connection() {
                     connection.record_taken(total);
                 }
                 None
             }
-            FromHolder::StdoutClosed => Some(HolderNews::StdoutClosed),
+            FromHolder::StdoutClosed => Some(HolderMessage::StdoutClosed),
             FromHolder::StdinBroken => {
                 self.close();
-                Some(HolderNews::StdinBroken)
+                Some(HolderMessage::StdinBroken)
             }
-            FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
-            FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder closed the connection: {why}"))),
-            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder was started again".into())),
+            FromHolder::Exited { code, signal } => Some(HolderMessage::Exited { code, signal }),
+            FromHolder::Bye { reason: why } => {
+                Some(HolderMessage::Lost(format!("its holder closed the connection: {why}")))
+            }
+            FromHolder::Welcome(_) => Some(HolderMessage::Lost("its holder was started again".into())),
         }
     }
 
@@ -580,19 +582,19 @@ impl HolderClient {
     }
 
     /// Stops the runtime: closes its stdin; after `stdin` its process tree gets SIGTERM, after another `term` SIGKILL. The end is
-    /// reported as [`HolderNews::Exited`].
+    /// reported as [`HolderMessage::Exited`].
     pub fn stop(&self, stdin: Duration, term: Duration) {
         self.send_message(&ToHolder::Stop { stdin, term });
         self.close();
     }
 
-    /// Kills the runtime's process tree. The end is reported as [`HolderNews::Exited`].
+    /// Kills the runtime's process tree. The end is reported as [`HolderMessage::Exited`].
     pub fn kill(&self) {
         self.send_message(&ToHolder::Kill);
         self.close();
     }
 
-    /// Releases the holder once everything is stored, including [`HolderNews::Exited`]: it ends, or its file is removed.
+    /// Releases the holder once everything is stored, including [`HolderMessage::Exited`]: it ends, or its file is removed.
     pub fn bye(&self) {
         match self.connection() {
             Some(_) => self.send_message(&ToHolder::Bye),
@@ -679,10 +681,10 @@ fn instance(welcome: &Welcome) -> String {
 pub enum HolderNotFound {
     /// No process listens at the path: the holder has ended.
     #[error("{0}")]
-    Nobody(String),
+    Ended(String),
     /// The holder did not respond in time, or the connection was lost: a retry may succeed.
     #[error("{0}")]
-    Silent(String),
+    NoResponse(String),
     /// The holder belongs to another user, or its messages are not understood.
     #[error("{0}")]
     Unusable(String),

@@ -10,4 +10,4 @@ pub mod process_identity;
 pub mod program;
 pub mod wire;
 
-pub use client::{HolderClient, HolderNews, HolderNotFound, Processes, Program, WriteError};
+pub use client::{HolderClient, HolderMessage, HolderNotFound, Processes, Program, WriteError};

@@ -59,20 +59,20 @@ impl Process {
     /// Sends SIGTERM to the process and its group, and SIGKILL after `term`. Returns whether it has ended, at most `kill` after that.
     pub async fn end(self, term: Duration, kill: Duration) -> bool {
         self.signal(Signal::TERM);
-        if self.gone_within(term).await {
+        if self.ended_within(term).await {
             return true;
         }
         self.signal(Signal::KILL);
-        self.gone_within(kill).await
+        self.ended_within(kill).await
     }
 
-    async fn gone_within(self, wait: Duration) -> bool {
-        let gone = async {
+    async fn ended_within(self, wait: Duration) -> bool {
+        let ended = async {
             while self.alive() {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        tokio::time::timeout(wait, gone).await.is_ok()
+        tokio::time::timeout(wait, ended).await.is_ok()
     }
 }
 
@@ -98,8 +98,8 @@ fn start_time(pid: Pid) -> Option<u64> {
         .args(["-o", "stat=,lstart=", "-p", &pid.as_raw_pid().to_string()])
         .output()
         .ok()?;
-    let words = String::from_utf8_lossy(&ps.stdout);
-    let (state, start) = words.trim().split_once(char::is_whitespace)?;
+    let text = String::from_utf8_lossy(&ps.stdout);
+    let (state, start) = text.trim().split_once(char::is_whitespace)?;
     let mut hasher = DefaultHasher::new();
     start.trim().hash(&mut hasher);
     (!state.starts_with('Z')).then(|| hasher.finish())

@@ -79,7 +79,7 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     let name = program.display();
     // The parent first: without a pid, the death of a parent before this line would not be detected.
     let watch = Parent::new();
-    if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs())) || watch.gone() {
+    if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs())) || watch.is_dead() {
         fail(ABANDONED, &format!("did not start {name}: the gateway is gone"));
     }
     if rustix::process::getpgrp() != rustix::process::getpid()
@@ -134,7 +134,7 @@ impl Holder {
             if self.tree.outcome.is_some() {
                 return LEFTOVER_GRACE;
             }
-            if self.term.load(Ordering::SeqCst) || parent.gone() {
+            if self.term.load(Ordering::SeqCst) || parent.is_dead() {
                 return GRACE;
             }
             self.wait_for_event(parent.fd.as_ref(), poll_interval);
@@ -224,11 +224,11 @@ impl Parent {
         let fd = pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         #[cfg(not(target_os = "linux"))]
         let fd = None;
-        // If the parent died before the pidfd was open, `gone` sees another parent.
+        // If the parent died before the pidfd was open, `is_dead` sees another parent.
         Self { pid, fd }
     }
 
-    fn gone(&self) -> bool {
+    fn is_dead(&self) -> bool {
         if rustix::process::getppid() != self.pid {
             return true;
         }

@@ -52,7 +52,7 @@ pub const OUT_HEAD: usize = HEAD + 8;
 const READ: usize = 64 * 1024;
 
 /// Minimum free capacity of a buffer for a read, in bytes; with less, the read gets a new buffer.
-const ROOM: usize = 4 * 1024;
+const FREE_MIN: usize = 4 * 1024;
 
 /// The reason why a stream cannot be decoded any further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,7 +151,7 @@ pub enum FromHolder {
         since: SystemTime,
     },
     /// The runtime's stdout is read again.
-    Room,
+    HasSpace,
     /// The amount of input that the runtime has read, or that was discarded because its stdin is closed.
     Taken {
         /// Number of bytes since the runtime was started.
@@ -171,7 +171,7 @@ pub enum FromHolder {
     /// The holder closes the connection.
     Bye {
         /// The reason.
-        why: String,
+        reason: String,
     },
 }
 
@@ -218,7 +218,7 @@ const WELCOME: u8 = 0x81;
 const OUT: u8 = 0x82;
 const ERR: u8 = 0x83;
 const FULL: u8 = 0x84;
-const ROOM_AGAIN: u8 = 0x85;
+const HAS_SPACE: u8 = 0x85;
 const TAKEN: u8 = 0x86;
 const STDIN_BROKEN: u8 = 0x87;
 const STDOUT_CLOSED: u8 = 0x8A;
@@ -391,7 +391,7 @@ impl FromHolder {
             }
             Self::Err { bytes } => frame(out, ERR, bytes),
             Self::Full { since } => frame(out, FULL, &since_epoch(*since).to_be_bytes()),
-            Self::Room => frame(out, ROOM_AGAIN, &[]),
+            Self::HasSpace => frame(out, HAS_SPACE, &[]),
             Self::Taken { total } => frame(out, TAKEN, &total.to_be_bytes()),
             Self::StdinBroken => frame(out, STDIN_BROKEN, &[]),
             Self::StdoutClosed => frame(out, STDOUT_CLOSED, &[]),
@@ -405,7 +405,7 @@ impl FromHolder {
                 payload[1..].copy_from_slice(&number.to_be_bytes());
                 frame(out, EXITED, &payload);
             }
-            Self::Bye { why } => frame(out, BYE_GATEWAY, why.as_bytes()),
+            Self::Bye { reason } => frame(out, BYE_GATEWAY, reason.as_bytes()),
         }
     }
 
@@ -420,7 +420,7 @@ impl FromHolder {
             OUT => Self::Out { offset: from.u64()?, bytes: from.all() },
             ERR => Self::Err { bytes: from.all() },
             FULL => Self::Full { since: from.time()? },
-            ROOM_AGAIN => Self::Room,
+            HAS_SPACE => Self::HasSpace,
             TAKEN => Self::Taken { total: from.u64()? },
             STDIN_BROKEN => Self::StdinBroken,
             STDOUT_CLOSED => Self::StdoutClosed,
@@ -428,7 +428,7 @@ impl FromHolder {
                 let (how, number) = (from.u8()?, from.u32()?.cast_signed());
                 Self::Exited { code: (how == 1).then_some(number), signal: (how == 2).then_some(number) }
             }
-            BYE_GATEWAY => Self::Bye { why: String::from_utf8_lossy(&from.all()).into_owned() },
+            BYE_GATEWAY => Self::Bye { reason: String::from_utf8_lossy(&from.all()).into_owned() },
             _ => return Err(Broken::Unknown(kind)),
         };
         from.end(message)
@@ -467,7 +467,7 @@ impl Welcome {
         let version = from.u8()?;
         if !(OLDEST..=VERSION).contains(&version) {
             // Only the version of an unsupported `Welcome` is read, so that it can be reported.
-            return Ok(Self::of(version));
+            return Ok(Self::with_version(version));
         }
         let mut welcome = Self {
             version,
@@ -501,7 +501,7 @@ impl Welcome {
     }
 
     /// Makes an empty `Welcome`.
-    fn of(version: u8) -> Self {
+    fn with_version(version: u8) -> Self {
         Self {
             version,
             instance: None,
@@ -594,13 +594,13 @@ pub struct Decoder {
 
 impl Decoder {
     /// Makes a decoder of given bytes, such as a whole file.
-    pub fn of(bytes: Bytes) -> Self {
+    pub fn from_bytes(bytes: Bytes) -> Self {
         Self { buf: bytes.into() }
     }
 
     /// Returns the buffer to read into; earlier bytes stay.
-    pub fn room(&mut self) -> &mut BytesMut {
-        if self.buf.capacity() - self.buf.len() < ROOM {
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buf.capacity() - self.buf.len() < FREE_MIN {
             self.buf.reserve(READ);
         }
         &mut self.buf
@@ -697,14 +697,14 @@ mod tests {
             (any::<u64>(), bytes()).prop_map(|(offset, bytes)| FromHolder::Out { offset, bytes }),
             bytes().prop_map(|bytes| FromHolder::Err { bytes }),
             time().prop_map(|since| FromHolder::Full { since }),
-            Just(FromHolder::Room),
+            Just(FromHolder::HasSpace),
             any::<u64>().prop_map(|total| FromHolder::Taken { total }),
             Just(FromHolder::StdinBroken),
             Just(FromHolder::StdoutClosed),
             any::<i32>().prop_map(|code| FromHolder::Exited { code: Some(code), signal: None }),
             any::<i32>().prop_map(|signal| FromHolder::Exited { code: None, signal: Some(signal) }),
             Just(FromHolder::Exited { code: None, signal: None }),
-            ".*".prop_map(|why| FromHolder::Bye { why }),
+            ".*".prop_map(|reason| FromHolder::Bye { reason }),
         ]
     }
 
@@ -712,12 +712,12 @@ mod tests {
     fn decoded<T>(pieces: &[&[u8]], parse: fn((u8, Bytes)) -> Result<T, Broken>) -> (Vec<T>, Option<Broken>) {
         let (mut decoder, mut all) = (Decoder::default(), Vec::new());
         for piece in pieces {
-            decoder.room().extend_from_slice(piece);
+            decoder.buffer().extend_from_slice(piece);
             loop {
                 match decoder.frame().and_then(|frame| frame.map(parse).transpose()) {
                     Ok(Some(message)) => all.push(message),
                     Ok(None) => break,
-                    Err(why) => return (all, Some(why)),
+                    Err(reason) => return (all, Some(reason)),
                 }
             }
         }
@@ -787,13 +787,13 @@ mod tests {
     #[test]
     fn wire_refuses_a_long_message_by_its_header() {
         let mut decoder = Decoder::default();
-        decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX + 1, 0));
+        decoder.buffer().extend_from_slice(&head(STDIN, FRAME_MAX + 1, 0));
         assert_eq!(decoder.frame(), Err(Broken::TooLong(FRAME_MAX + 1)));
         // A frame just below the limit reserves no memory before it arrives.
         let mut decoder = Decoder::default();
-        decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX, 0));
+        decoder.buffer().extend_from_slice(&head(STDIN, FRAME_MAX, 0));
         assert_eq!(decoder.frame(), Ok(None));
-        assert!(decoder.room().capacity() < 4 * READ);
+        assert!(decoder.buffer().capacity() < 4 * READ);
         let long = Bytes::from(vec![0; FRAME_MAX]);
         assert!(stdin_head(0, &long, &long).is_none() && state_head(0, &long).is_none());
         assert!(ToHolder::State { offset: 0, state: long }.to_bytes().is_empty());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use plexus_holder::program;
-use plexus_holder::program::event_loop::{self, HolderOrders};
+use plexus_holder::program::event_loop::{self, HolderOptions};
 
 /// Hold a runtime's process group (started by the gateway)
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct HoldArgs {
 pub(crate) fn run(args: HoldArgs) -> ExitCode {
     let HoldArgs { parent, socket, spool_max, cmd } = args;
     match (socket, spool_max) {
-        (Some(socket), Some(spool_max)) => event_loop::run(HolderOrders { socket, spool_max, parent, cmd }),
+        (Some(socket), Some(spool_max)) => event_loop::run(HolderOptions { socket, spool_max, parent, cmd }),
         _ => program::run(cmd, parent),
     }
 }

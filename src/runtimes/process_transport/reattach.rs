@@ -52,8 +52,8 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
         loop {
             match HolderClient::find(&path).await {
                 Ok(found) => break Ok(found),
-                Err(HolderNotFound::Silent(_)) => tokio::time::sleep(LOOK_AGAIN).await,
-                Err(HolderNotFound::Nobody(why)) => break Err(format!("its holder is gone: {why}")),
+                Err(HolderNotFound::NoResponse(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(HolderNotFound::Ended(why)) => break Err(format!("its holder is gone: {why}")),
                 Err(HolderNotFound::Unusable(why)) => break Err(why),
             }
         }

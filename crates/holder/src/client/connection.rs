@@ -105,7 +105,7 @@ impl HolderConnection {
         if queue.failed {
             return;
         }
-        if queue.blocked.is_empty() && (message.input == 0 || queue.has_room(message.input)) {
+        if queue.blocked.is_empty() && (message.input == 0 || queue.has_capacity(message.input)) {
             return self.send(queue, message.pieces);
         }
         if queue.blocked.is_empty() {
@@ -126,7 +126,7 @@ impl HolderConnection {
             queue.unconfirmed.pop_front();
         }
         while let Some(first) = queue.blocked.front()
-            && (first.input == 0 || queue.has_room(0))
+            && (first.input == 0 || queue.has_capacity(0))
             && let Some(message) = queue.blocked.pop_front()
         {
             queue.blocked_bytes -= message.input;
@@ -174,7 +174,7 @@ impl HolderConnection {
 
 impl Queue {
     /// Returns whether the holder can accept more input, beside the queue and `new` bytes that are already counted in `put`.
-    fn has_room(&self, new: usize) -> bool {
+    fn has_capacity(&self, new: usize) -> bool {
         let sent = self.put.saturating_sub(self.blocked_bytes as u64 + new as u64);
         sent.saturating_sub(self.taken) < self.write_max
     }

@@ -68,15 +68,15 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
                 // end of the holder would regard the runtime as running.
                 FromHolder::Exited { .. } => {
                     drop(stream);
-                    return wait_until_gone(socket).map_err(|why| describe(&why));
+                    return wait_until_removed(socket).map_err(|why| describe(&why));
                 }
-                FromHolder::Bye { why } => return Err(describe(&why)),
+                FromHolder::Bye { reason: why } => return Err(describe(&why)),
                 _ => {}
             }
         }
         match stream.read(&mut buf) {
             Ok(0) => return Err(describe(&"it hung up")),
-            Ok(read) => decoder.room().extend_from_slice(&buf[..read]),
+            Ok(read) => decoder.buffer().extend_from_slice(&buf[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(describe(&"its runtime does not end")),
             Err(why) => return Err(describe(&why)),
@@ -85,14 +85,14 @@ pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String
 }
 
 /// Waits until the holder that listens here has ended: it removes its socket last.
-pub(super) fn wait_until_gone(socket: &Path) -> Result<(), &'static str> {
+pub(super) fn wait_until_removed(socket: &Path) -> Result<(), &'static str> {
     let deadline = Instant::now() + STOP_SLACK;
     while socket.symlink_metadata().is_ok() {
         if Instant::now() >= deadline {
             return Err("its runtime has ended, but its holder does not exit");
         }
         // Callers without a gateway run this in a thread of its own.
-        std::thread::park_timeout(GONE_POLL_INTERVAL);
+        std::thread::park_timeout(REMOVED_POLL_INTERVAL);
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ impl Holder {
             if let Some(frame) = self.decoder.frame().unwrap() {
                 return Some(ToHolder::parse(frame).unwrap());
             }
-            if self.stream.read_buf(self.decoder.room()).await.unwrap() == 0 {
+            if self.stream.read_buf(self.decoder.buffer()).await.unwrap() == 0 {
                 return None;
             }
         }
@@ -74,18 +74,18 @@ async fn holder_client_reads_output_in_order_and_the_end_last() {
         FromHolder::Taken { total: 5 },
         FromHolder::Out { offset: 12, bytes: text("cd") },
         FromHolder::Full { since },
-        FromHolder::Room,
+        FromHolder::HasSpace,
         FromHolder::Exited { code: Some(3), signal: None },
     ] {
         holder.say(&message).await;
     }
     for news in [
-        HolderNews::Out { offset: 10, bytes: text("ab") },
-        HolderNews::Err(text("oh")),
-        HolderNews::Out { offset: 12, bytes: text("cd") },
-        HolderNews::Full(since),
-        HolderNews::Room,
-        HolderNews::Exited { code: Some(3), signal: None },
+        HolderMessage::Out { offset: 10, bytes: text("ab") },
+        HolderMessage::Err(text("oh")),
+        HolderMessage::Out { offset: 12, bytes: text("cd") },
+        HolderMessage::Full(since),
+        HolderMessage::HasSpace,
+        HolderMessage::Exited { code: Some(3), signal: None },
     ] {
         assert_eq!(held.next().await, news);
     }
@@ -101,14 +101,14 @@ async fn holder_client_ends_on_a_gap_or_an_unrequested_repeat() {
     for (offset, bytes) in [(9, "x"), (11, "x"), (10, "")] {
         let (mut holder, mut held) = Holder::new(welcome()).await;
         holder.say(&FromHolder::Out { offset, bytes: text(bytes) }).await;
-        let HolderNews::Gone(why) = held.next().await else { panic!("{offset}") };
+        let HolderMessage::Lost(why) = held.next().await else { panic!("{offset}") };
         assert!(why.contains("10 comes next"), "{why}");
     }
     let (mut holder, mut held) = Holder::new(welcome()).await;
     held.ack(15);
     assert_eq!(holder.hear().await, Some(ToHolder::Ack { offset: 15 }));
     holder.say(&FromHolder::Out { offset: 15, bytes: text("x") }).await;
-    assert_eq!(held.next().await, HolderNews::Out { offset: 15, bytes: text("x") });
+    assert_eq!(held.next().await, HolderMessage::Out { offset: 15, bytes: text("x") });
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn holder_client_queues_input_until_some_is_written() {
         assert_eq!(holder.hear().await, Some(stdin));
     }
     holder.say(&FromHolder::Taken { total: 5 + 13 - 2 }).await;
-    holder.say(&FromHolder::Room).await;
-    assert_eq!(held.next().await, HolderNews::Room);
+    holder.say(&FromHolder::HasSpace).await;
+    assert_eq!(held.next().await, HolderMessage::HasSpace);
     assert!(held.stalled().is_none());
     for message in [
         ToHolder::Stdin { offset: 10, state: text("c"), bytes: text("1") },
@@ -141,7 +141,7 @@ async fn holder_client_queues_input_until_some_is_written() {
         assert_eq!(holder.hear().await, Some(message));
     }
     holder.say(&FromHolder::StdinBroken).await;
-    assert_eq!(held.next().await, HolderNews::StdinBroken);
+    assert_eq!(held.next().await, HolderMessage::StdinBroken);
     assert_eq!(held.put(11, text("e"), text("1")), Err(WriteError::Closed));
 }
 
@@ -151,9 +151,9 @@ async fn holder_client_resends_after_a_reconnect_without_duplicates() {
     assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
     assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
     holder.say(&FromHolder::Out { offset: 10, bytes: text("abcd") }).await;
-    assert_eq!(old.next().await, HolderNews::Out { offset: 10, bytes: text("abcd") });
+    assert_eq!(old.next().await, HolderMessage::Out { offset: 10, bytes: text("abcd") });
     drop(holder);
-    assert!(matches!(old.next().await, HolderNews::Gone(_)));
+    assert!(matches!(old.next().await, HolderMessage::Lost(_)));
     // Input put meanwhile is lost as well.
     assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
     let again = Welcome { put: 5 + 6, ..welcome() };
@@ -161,7 +161,7 @@ async fn holder_client_resends_after_a_reconnect_without_duplicates() {
     assert_eq!(held.continue_from(&old, &again), text("lost late"));
     holder.say(&FromHolder::Out { offset: 10, bytes: text("abc") }).await;
     holder.say(&FromHolder::Out { offset: 13, bytes: text("def") }).await;
-    assert_eq!(held.next().await, HolderNews::Out { offset: 14, bytes: text("ef") });
+    assert_eq!(held.next().await, HolderMessage::Out { offset: 14, bytes: text("ef") });
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ async fn holder_client_gives_up_on_a_holder_that_does_not_read() {
     for _ in 0..5 {
         held.state(10, big.clone());
     }
-    let HolderNews::Gone(why) = held.next().await else { panic!() };
+    let HolderMessage::Lost(why) = held.next().await else { panic!() };
     assert!(why.contains("does not listen"), "{why}");
 }
 
@@ -223,7 +223,7 @@ async fn holder_client_gives_up_on_a_holder_that_does_not_read() {
 async fn holder_client_reports_a_dead_holder() {
     let (holder, mut held) = Holder::new(welcome()).await;
     drop(holder);
-    assert!(matches!(held.next().await, HolderNews::Gone(_)));
+    assert!(matches!(held.next().await, HolderMessage::Lost(_)));
 }
 
 #[tokio::test]
@@ -237,15 +237,15 @@ async fn holder_client_reads_and_removes_leftovers_of_a_dead_holder() {
     // The path of the socket leads to the file, too.
     let (mut held, said) = HolderClient::find(&socket).await.unwrap();
     assert_eq!((said, held.path()), (welcome(), &*left));
-    assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });
-    let HolderNews::Gone(why) = held.next().await else { panic!() };
+    assert_eq!(held.next().await, HolderMessage::Out { offset: 10, bytes: text("abc") });
+    let HolderMessage::Lost(why) = held.next().await else { panic!() };
     assert!(why.ends_with("is incomplete"), "{why}");
     FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
     std::fs::write(&left, &bytes).unwrap();
     assert_eq!(HolderClient::all(dir.path()).await, [("demo".to_owned(), left.clone())]);
     let (mut held, _) = HolderClient::find(&left).await.unwrap();
     held.next().await;
-    assert_eq!(held.next().await, HolderNews::Exited { code: None, signal: Some(9) });
+    assert_eq!(held.next().await, HolderMessage::Exited { code: None, signal: Some(9) });
     assert!(left.exists());
     held.bye();
     assert!(!left.exists());

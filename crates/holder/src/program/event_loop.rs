@@ -77,7 +77,7 @@ const TAKEN_INTERVAL: u64 = 256 * 1024;
 const REPLACED_READS_MAX: usize = 64;
 
 /// The command line of the holder.
-pub struct HolderOrders {
+pub struct HolderOptions {
     /// The path of the socket.
     pub socket: PathBuf,
     /// Maximum number of bytes of retained output.
@@ -93,17 +93,17 @@ pub struct HolderOrders {
 ///
 /// Exits 127 if the program is not found and 126 if it or the socket cannot be opened, with a message on stderr, and 1 if `parent` is no
 /// longer the parent; else 0, regardless of the program's end. Call it from a process with no other threads and no children.
-pub fn run(orders: HolderOrders) -> ! {
-    let Some((program, args)) = orders.cmd.split_first() else {
+pub fn run(options: HolderOptions) -> ! {
+    let Some((program, args)) = options.cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };
     let name = program.display();
     let fail_start = |what: &str, why: &dyn std::fmt::Display| -> ! {
         fail(CANNOT_START, &format!("cannot start {name}: {what}: {why}"))
     };
-    let parent = orders.parent.map(|pid| {
+    let parent = options.parent.map(|pid| {
         let watch = Parent::new();
-        if Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs()) || watch.gone() {
+        if Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs()) || watch.is_dead() {
             fail(ABANDONED, &format!("did not start {name}: the gateway is gone"));
         }
         watch
@@ -130,9 +130,9 @@ pub fn run(orders: HolderOrders) -> ! {
         Ok(null) => null,
         Err(why) => fail_start("/dev/null", &why),
     };
-    let socket = match std::path::absolute(&orders.socket) {
+    let socket = match std::path::absolute(&options.socket) {
         Ok(socket) => socket,
-        Err(why) => fail_start(&orders.socket.display().to_string(), &why),
+        Err(why) => fail_start(&options.socket.display().to_string(), &why),
     };
     let listener = match listen(&socket) {
         Ok(listener) => listener,
@@ -168,7 +168,7 @@ pub fn run(orders: HolderOrders) -> ! {
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
         dead_pipe_rest: DEAD_PIPE_MAX,
-        spool: Spool::new(orders.spool_max),
+        spool: Spool::new(options.spool_max),
         full_since: None,
         tail: StderrTail::default(),
         deposits: SavedStates::default(),
@@ -251,7 +251,7 @@ enum Phase {
         next_kill: Instant,
     },
     /// The process tree has ended; reading stops at `until`.
-    Over {
+    TreeEnded {
         until: Instant,
     },
     /// All output was read; the holder ends once it is delivered or stored.
@@ -319,7 +319,7 @@ struct Ready {
     /// The gateway's stream is readable.
     gateway: bool,
     /// The gateway's stream is writable.
-    room: bool,
+    writable: bool,
     /// One bit for each readable unknown peer.
     unknown_peers: u32,
 }
@@ -343,7 +343,7 @@ impl HolderLoop {
                 self.tree.reap();
             }
             self.orphaned |= match &self.parent {
-                Some(parent) if ready.parent || parent.fd.is_none() => parent.gone(),
+                Some(parent) if ready.parent || parent.fd.is_none() => parent.is_dead(),
                 _ => false,
             };
             // Stderr first: an error message precedes the end that it explains.
@@ -356,7 +356,7 @@ impl HolderLoop {
             if ready.stdin {
                 self.write_stdin();
             }
-            if ready.room
+            if ready.writable
                 && let Some(gateway) = &mut self.gateway
             {
                 gateway.blocked = false;
@@ -418,7 +418,7 @@ impl HolderLoop {
                     self.phase = Phase::Kill { until, next_kill: now + KILL_INTERVAL };
                 }
             }
-            Phase::Over { until } if until <= now || (self.stdout.is_none() && self.stderr.is_none()) => {
+            Phase::TreeEnded { until } if until <= now || (self.stdout.is_none() && self.stderr.is_none()) => {
                 (self.stdout, self.stderr) = (None, None);
                 self.phase = Phase::Ended;
                 self.ended_at = Some(now);
@@ -473,7 +473,7 @@ impl HolderLoop {
         self.discard_input();
         // If the pipes have ended already, no event follows.
         let all = self.stdout.is_none() && self.stderr.is_none();
-        self.phase = Phase::Over { until: if all { now } else { now + LINGER } };
+        self.phase = Phase::TreeEnded { until: if all { now } else { now + LINGER } };
     }
 
     /// Returns whether the holder may end.
@@ -567,8 +567,8 @@ impl HolderLoop {
     // === the runtime's pipes ===
 
     /// Returns whether stdout has to be read.
-    fn wants_stdout(&mut self) -> bool {
-        if matches!(self.phase, Phase::Over { .. }) {
+    fn should_read_stdout(&mut self) -> bool {
+        if matches!(self.phase, Phase::TreeEnded { .. }) {
             return self.stdout.is_some();
         }
         match (self.spool.full(), self.full_since) {
@@ -581,8 +581,8 @@ impl HolderLoop {
 
     fn read_stdout(&mut self) {
         let Some(stdout) = &self.stdout else { return };
-        let finish_tree = matches!(self.phase, Phase::Over { .. });
-        let limit = if finish_tree { self.dead_pipe_rest } else { self.spool.room() };
+        let finish_tree = matches!(self.phase, Phase::TreeEnded { .. });
+        let limit = if finish_tree { self.dead_pipe_rest } else { self.spool.free_bytes() };
         // A record that was not sent yet may still grow.
         let sent = self.gateway.as_ref().map_or(self.spool.acked(), |gateway| gateway.sent);
         match self.spool.read(stdout, limit, sent) {
@@ -669,7 +669,7 @@ impl HolderLoop {
             gateway.full_sent = self.full_since.is_some();
             match self.full_since {
                 Some(since) => FromHolder::Full { since }.encode(&mut gateway.messages),
-                None => FromHolder::Room.encode(&mut gateway.messages),
+                None => FromHolder::HasSpace.encode(&mut gateway.messages),
             }
         }
         let unsent = self.taken - gateway.taken_sent;
@@ -700,7 +700,7 @@ impl HolderLoop {
     /// Writes as much to the gateway as it accepts.
     fn flush(&mut self, now: Instant) {
         // Updates `full_since`, so that a full spool is reported at once.
-        self.wants_stdout();
+        self.should_read_stdout();
         loop {
             self.queue_messages();
             let Some(gateway) = &mut self.gateway else { return };
@@ -751,7 +751,7 @@ impl HolderLoop {
     fn due(&self, now: Instant) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running | Phase::Ended => None,
-            Phase::Stdin { until, .. } | Phase::Over { until } => Some(until),
+            Phase::Stdin { until, .. } | Phase::TreeEnded { until } => Some(until),
             // Only Linux reports the end of the last descendant.
             Phase::Term { until } if cfg!(target_os = "linux") => Some(until),
             Phase::Term { until } => Some(until.min(now + KILL_INTERVAL)),
@@ -774,7 +774,7 @@ impl HolderLoop {
 
     /// Sleeps until a descriptor is ready or a timeout passes.
     fn wait(&mut self, now: Instant) -> Ready {
-        let wants_stdout = self.wants_stdout();
+        let should_read_stdout = self.should_read_stdout();
         let due = self.due(now).map(|at| at.saturating_duration_since(now));
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
         let listener_ready =
@@ -787,12 +787,12 @@ impl HolderLoop {
         };
         // Descriptors without interest are left out: poll always reports a hang-up.
         add(PolledDescriptor::Signals, PollFd::new(&self.wake, PollFlags::IN));
-        if let Some(stdout) = self.stdout.as_ref().filter(|_| wants_stdout) {
+        if let Some(stdout) = self.stdout.as_ref().filter(|_| should_read_stdout) {
             add(PolledDescriptor::Stdout, PollFd::new(stdout, PollFlags::IN));
         }
         if let Some(gateway) = &self.gateway {
-            let room = if gateway.blocked && !gateway.write_failed { PollFlags::OUT } else { PollFlags::empty() };
-            add(PolledDescriptor::Gateway, PollFd::new(&gateway.stream, PollFlags::IN | room));
+            let writes = if gateway.blocked && !gateway.write_failed { PollFlags::OUT } else { PollFlags::empty() };
+            add(PolledDescriptor::Gateway, PollFd::new(&gateway.stream, PollFlags::IN | writes));
         }
         if let Some(stderr) = &self.stderr {
             add(PolledDescriptor::Stderr, PollFd::new(stderr, PollFlags::IN));
@@ -825,7 +825,7 @@ impl HolderLoop {
                 PolledDescriptor::Stdout => ready.stdout = true,
                 PolledDescriptor::Stderr => ready.stderr = true,
                 PolledDescriptor::Gateway => {
-                    ready.room = fd.revents().contains(PollFlags::OUT);
+                    ready.writable = fd.revents().contains(PollFlags::OUT);
                     ready.gateway = fd.revents() != PollFlags::OUT;
                 }
                 PolledDescriptor::UnknownPeer(index) => ready.unknown_peers |= 1 << index,
@@ -852,7 +852,7 @@ enum PolledDescriptor {
 
 /// The result of a read.
 enum ReadOutcome {
-    Something,
+    Progress,
     Nothing,
     End,
 }
@@ -862,8 +862,8 @@ fn read_into(mut stream: &UnixStream, decoder: &mut Decoder, buf: &mut [u8]) -> 
     match stream.read(buf) {
         Ok(0) => ReadOutcome::End,
         Ok(read) => {
-            decoder.room().extend_from_slice(&buf[..read]);
-            ReadOutcome::Something
+            decoder.buffer().extend_from_slice(&buf[..read]);
+            ReadOutcome::Progress
         }
         Err(why) if is_temporary(&why) => ReadOutcome::Nothing,
         Err(_) => ReadOutcome::End,

@@ -83,7 +83,7 @@ struct Member {
 fn descendants() -> Option<Vec<Member>> {
     let rows = std::fs::read_dir("/proc").ok()?.filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        ProcStat::of(pid).map(|stat| (pid, stat))
+        ProcStat::read(pid).map(|stat| (pid, stat))
     });
     let rows: Vec<_> = rows.collect();
     // A process table without this process cannot be trusted.
@@ -91,8 +91,8 @@ fn descendants() -> Option<Vec<Member>> {
     rows.iter().find(|(pid, _)| *pid == me)?;
     let links: Vec<ProcessRow> =
         rows.iter().map(|(pid, s)| ProcessRow { pid: *pid, parent: s.parent, group: s.group }).collect();
-    let descendants_of = descendants_of(me, &links);
-    let members = rows.into_iter().filter(|(pid, stat)| descendants_of.contains(pid) && stat.alive);
+    let members_of_tree = descendants_of(me, &links);
+    let members = rows.into_iter().filter(|(pid, stat)| members_of_tree.contains(pid) && stat.alive);
     Some(members.filter_map(|(pid, stat)| Some(Member { pid: Pid::from_raw(pid)?, start: stat.start })).collect())
 }
 
@@ -122,8 +122,8 @@ fn descendants() -> Option<Vec<Member>> {
     let me = rustix::process::getpid().as_raw_pid();
     rows.iter().find(|(row, _)| row.pid == me)?;
     let links: Vec<ProcessRow> = rows.iter().map(|(row, _)| *row).collect();
-    let descendants_of = descendants_of(me, &links);
-    let members = rows.iter().filter(|(row, alive)| *alive && row.pid != ps && descendants_of.contains(&row.pid));
+    let members_of_tree = descendants_of(me, &links);
+    let members = rows.iter().filter(|(row, alive)| *alive && row.pid != ps && members_of_tree.contains(&row.pid));
     Some(members.filter_map(|(row, _)| Some(Member { pid: Pid::from_raw(row.pid)? })).collect())
 }
 
@@ -158,7 +158,7 @@ impl Member {
     fn signal(&self, signal: Signal) {
         let fd = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty());
         // Open the descriptor first, then check: afterwards it cannot name another process.
-        if ProcStat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
+        if ProcStat::read(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
             return;
         }
         // An error means that the process has ended, or that it may not be signalled (set-uid); the next check detects it.
@@ -186,7 +186,7 @@ struct ProcStat {
 
 #[cfg(target_os = "linux")]
 impl ProcStat {
-    fn of(pid: i32) -> Option<Self> {
+    fn read(pid: i32) -> Option<Self> {
         Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Spool {
     /// `true` if the spool was full, and a quarter of it is not free yet: see [`Self::full`].
     full: bool,
     /// The buffer of the next read.
-    spare: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 struct Record {
@@ -44,7 +44,7 @@ pub(super) struct SpoolPiece<'a> {
 
 impl Spool {
     pub(super) fn new(max: usize) -> Self {
-        Self { records: VecDeque::new(), acked: 0, end: 0, max, full: false, spare: Vec::new() }
+        Self { records: VecDeque::new(), acked: 0, end: 0, max, full: false, buffer: Vec::new() }
     }
 
     pub(super) fn acked(&self) -> u64 {
@@ -55,7 +55,7 @@ impl Spool {
         self.end
     }
 
-    fn held(&self) -> usize {
+    fn used_bytes(&self) -> usize {
         // The held bytes fit in memory.
         (self.end - self.acked) as usize + self.records.len() * RECORD_COST
     }
@@ -64,23 +64,23 @@ impl Spool {
     /// not woken for every line.
     pub(super) fn full(&mut self) -> bool {
         let limit = if self.full { self.max - self.max / 4 } else { self.max };
-        self.full = self.held() >= limit;
+        self.full = self.used_bytes() >= limit;
         self.full
     }
 
     /// Returns the number of free bytes.
-    pub(super) fn room(&self) -> usize {
-        self.max.saturating_sub(self.held())
+    pub(super) fn free_bytes(&self) -> usize {
+        self.max.saturating_sub(self.used_bytes())
     }
 
     /// Reads once, at most `limit` bytes and at most one record. The bytes are appended to the newest record if that starts at `sent` or
     /// later, since it was not sent yet.
     pub(super) fn read(&mut self, from: impl AsFd, limit: usize, sent: u64) -> io::Result<usize> {
-        if self.spare.is_empty() {
-            self.spare = vec![0; RECORD_MAX];
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; RECORD_MAX];
         }
         let limit = limit.clamp(1, RECORD_MAX);
-        let read = rustix::io::read(&from, &mut self.spare[..limit])?;
+        let read = rustix::io::read(&from, &mut self.buffer[..limit])?;
         if read > 0 {
             self.append(read, sent);
         }
@@ -94,17 +94,17 @@ impl Spool {
             && last.start >= sent
             && last.bytes.len() + len <= RECORD_MAX
         {
-            let new = &self.spare[..len];
+            let new = &self.buffer[..len];
             last.crc = wire::out_crc_more(last.crc, new);
             last.bytes.extend_from_slice(new);
             return;
         }
         let bytes = if len >= KEEP_BUFFER_MIN {
-            let mut bytes = std::mem::take(&mut self.spare);
+            let mut bytes = std::mem::take(&mut self.buffer);
             bytes.truncate(len);
             bytes
         } else {
-            self.spare[..len].to_vec()
+            self.buffer[..len].to_vec()
         };
         let crc = wire::out_crc_more(wire::out_crc(start), &bytes);
         self.records.push_back(Record { start, bytes, crc });
@@ -282,7 +282,7 @@ mod tests {
         assert!(spool.ack(1), "late, and harmless");
         assert_eq!(spool.acked(), 3);
         assert!(spool.ack(6));
-        assert_eq!((spool.records.len(), spool.held()), (0, 0));
+        assert_eq!((spool.records.len(), spool.used_bytes()), (0, 0));
         assert!(!spool.ack(7));
     }
 
@@ -290,7 +290,7 @@ mod tests {
     fn spool_is_full_until_a_quarter_is_free() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, &[b'x'; 1000 - RECORD_COST], 0);
-        assert_eq!((spool.full(), spool.room()), (true, 0));
+        assert_eq!((spool.full(), spool.free_bytes()), (true, 0));
         assert!(spool.ack(200));
         assert!(spool.full());
         assert!(spool.ack(251));

@@ -92,9 +92,9 @@ impl HolderLoop {
                     // A peer that sent only `Hello` and has already disconnected did not wait for the response: it is ignored. A holder
                     // that was stopped for a while finds such peers before the current gateway.
                     let more = read_into(&peer.stream, &mut peer.decoder, &mut self.buf);
-                    let gone = matches!(more, ReadOutcome::End) && peer.decoder.room().is_empty();
+                    let closed = matches!(more, ReadOutcome::End) && peer.decoder.buffer().is_empty();
                     let peer = self.unknown_peers.swap_remove(index);
-                    if gone {
+                    if closed {
                         continue;
                     }
                     let common_version = newest.min(VERSION);
@@ -107,7 +107,7 @@ impl HolderLoop {
                     return;
                 }
                 (Ok(None), ReadOutcome::Nothing) if now < peer.until => {}
-                (Ok(None), ReadOutcome::Something) => {}
+                (Ok(None), ReadOutcome::Progress) => {}
                 _ => drop(self.unknown_peers.swap_remove(index)),
             }
         }
@@ -119,7 +119,7 @@ impl HolderLoop {
         for _ in 0..REPLACED_READS_MAX {
             let Some(gateway) = &mut self.gateway else { break };
             match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-                ReadOutcome::Something => self.handle_messages(now),
+                ReadOutcome::Progress => self.handle_messages(now),
                 ReadOutcome::Nothing | ReadOutcome::End => break,
             }
         }
@@ -143,7 +143,7 @@ impl HolderLoop {
     pub(super) fn read_gateway(&mut self, now: Instant) {
         let Some(gateway) = &mut self.gateway else { return };
         match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-            ReadOutcome::Something => {
+            ReadOutcome::Progress => {
                 gateway.last_progress = now;
                 self.handle_messages(now);
             }
@@ -176,13 +176,13 @@ impl HolderLoop {
         match message {
             ToHolder::Hello { .. } => return Err("it was greeted twice"),
             ToHolder::Stdin { offset, state, bytes } => {
-                self.has_room()?;
+                self.check_capacity()?;
                 self.deposit(offset, &state)?;
                 self.put_input(bytes);
             }
             ToHolder::Step { offset, entry, bytes } => {
                 if !bytes.is_empty() {
-                    self.has_room()?;
+                    self.check_capacity()?;
                 }
                 if offset > self.spool.end() {
                     return Err("state knows of output that never came");
@@ -225,7 +225,7 @@ impl HolderLoop {
         Ok(())
     }
 
-    fn has_room(&self) -> Result<(), &'static str> {
+    fn check_capacity(&self) -> Result<(), &'static str> {
         if self.put - self.taken >= STDIN_MAX as u64 {
             return Err("more input waits for its runtime than it keeps");
         }
@@ -310,7 +310,7 @@ impl Gateway {
     /// Closes the connection, with the reason if it can be written.
     fn refuse(mut self, why: &str) {
         let mut rest = self.messages.split_off(self.written);
-        FromHolder::Bye { why: why.to_owned() }.encode(&mut rest);
+        FromHolder::Bye { reason: why.to_owned() }.encode(&mut rest);
         let _ = self.stream.write(&rest);
     }
 }
