@@ -361,7 +361,7 @@ async fn acp_http_streams_end_properly_when_the_gateway_stops() {
 #[tokio::test]
 async fn acp_http_connection_ends_when_unused_and_not_with_a_stream() {
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
-    let connections = Connections::lasting(Duration::from_millis(100));
+    let connections = Connections::with_idle_time(Duration::from_millis(100));
     let front = Front::lasting(limits, GateLimits::default(), STALL, connections).await;
     let used = begin(&front).await;
     let mut stream = used.stream(None, None).await;

@@ -74,7 +74,7 @@ struct SessionCalls {
 impl Carrier for SessionCalls {
     async fn call(&self, call: mcp::GatewayCall<'_>) -> Result<Value, CallError> {
         loop {
-            let outcome = tokio::time::timeout_at(call.deadline, self.once(&call)).await;
+            let outcome = tokio::time::timeout_at(call.deadline, self.call_once(&call)).await;
             match outcome {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(problem)) if problem.is_worth_repeating() && Instant::now() + PAUSE < call.deadline => {
@@ -89,7 +89,7 @@ impl Carrier for SessionCalls {
 
 impl SessionCalls {
     /// Carries out a call, with the effect of the same request over HTTP.
-    async fn once(&self, call: &mcp::GatewayCall<'_>) -> Result<Value, Problem> {
+    async fn call_once(&self, call: &mcp::GatewayCall<'_>) -> Result<Value, Problem> {
         let (path, query) = call.path.split_once('?').unwrap_or((call.path, ""));
         let mut names = path.trim_start_matches('/').splitn(2, '/');
         match (call.method, names.next(), names.next()) {

@@ -13,7 +13,7 @@ use super::client_session::{ClientSessionState, Entry, HistoryPolicy, Role};
 use super::question::{self, Reply};
 use super::session_registry::SessionMember;
 use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
-use super::shared::{Shared, full, room};
+use super::shared::{Shared, check_capacity, check_member};
 use super::{AcpState, Sent};
 use plexus_auth::{Admin, Approve, Caller, Permit, Prompt, Target};
 use plexus_protocol::api::history::ResumeVerdict;
@@ -29,7 +29,7 @@ use plexus_store::ReadLimit;
 /// Maximum number of sessions in one response of `session/list`.
 const LISTED: usize = 50;
 /// Limit of one read while a log is searched.
-const LOOK: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
+const SCAN: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
 /// The context of a call; cheap to clone.
 #[derive(Clone)]
@@ -62,20 +62,21 @@ impl Ctx {
             "session/set_config_option" => self.set_option(params)?,
             "session/set_model" => self.set_model(params)?,
             "session/delete" => {
-                let words = "to delete a session, use DELETE /v1/sessions/{id}; to leave it, use `session/close`";
-                return Err(Failure::new(-32601, "method_not_found", words));
+                let message = "to delete a session, use DELETE /v1/sessions/{id}; to leave it, use `session/close`";
+                return Err(Failure::new(-32601, "method_not_found", message));
             }
             "session/fork" => {
-                let words = "the gateway opens sessions itself: `session/new`";
-                return Err(Failure::new(-32601, "method_not_found", words));
+                let message = "the gateway opens sessions itself: `session/new`";
+                return Err(Failure::new(-32601, "method_not_found", message));
             }
             "authenticate" => {
-                let words = "no sign-in is needed: the connection is authenticated by its token";
-                return Err(Failure::params(words));
+                let message = "no sign-in is needed: the connection is authenticated by its token";
+                return Err(Failure::params(message));
             }
             "logout" => {
-                let words = "the connection is authenticated by its token: revoke the device, or close the connection";
-                return Err(Failure::new(-32601, "method_not_found", words));
+                let message =
+                    "the connection is authenticated by its token: revoke the device, or close the connection";
+                return Err(Failure::new(-32601, "method_not_found", message));
             }
             other => self.pass(other, params, false)?,
         })
@@ -150,8 +151,8 @@ impl Ctx {
     fn choose(&self, named: Option<RuntimeId>) -> Result<RuntimeId, Failure> {
         let all = self.runtimes();
         if let Some(named) = named {
-            let there = all.iter().any(|runtime| runtime.runtime_id == named);
-            return there.then(|| named.clone()).ok_or_else(|| SessionError::NoRuntime(named).into());
+            let exists = all.iter().any(|runtime| runtime.runtime_id == named);
+            return exists.then(|| named.clone()).ok_or_else(|| SessionError::NoRuntime(named).into());
         }
         let preferred = RuntimeInfo::preferred(&all).map(|runtime| runtime.runtime_id.clone());
         preferred.ok_or_else(|| {
@@ -165,12 +166,12 @@ impl Ctx {
         }
         let plexus = params.meta.and_then(|meta| meta.plexus).unwrap_or_default();
         if let Some(session_id) = plexus.session_id {
-            let there = Attach { session_id, role: None, history_policy: None, client_info: None, meta: None };
-            return self.attach(id, JoinMethod::Join, there);
+            let attach = Attach { session_id, role: None, history_policy: None, client_info: None, meta: None };
+            return self.attach(id, JoinMethod::Join, attach);
         }
         let runtime_id = self.choose(plexus.runtime_id.or_else(|| self.runtime.clone()))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
-        self.shared.with(|tables| full(tables))?;
+        self.shared.with(|tables| check_capacity(tables))?;
         let servers = params.mcp_servers.unwrap_or_default();
         let named = servers.len();
         // The agent starts the named programs: that requires the same right as starting a runtime.
@@ -203,7 +204,7 @@ impl Ctx {
                 live_at: Position::START,
                 owed: None,
                 resumed: false,
-                told_ends: self.support().attach,
+                receives_ends: self.support().attach,
             };
             self.shared.enter(&id, entry)?;
             self.join(&id, true, Role::Controller, None);
@@ -230,7 +231,7 @@ impl Ctx {
             }
             (None, ..) => StartAfter::Now,
         };
-        self.shared.with(|tables| room(tables, &session.session_id))?;
+        self.shared.with(|tables| check_member(tables, &session.session_id))?;
         Ok(Box::pin(async move {
             let log = self.state.core.directory.log();
             let name = session.session_id.clone();
@@ -238,8 +239,8 @@ impl Ctx {
             // The settings are those at `live_at`; later changes are sent as they happen.
             let attach = log.attach(&filter, &after);
             if attach.resume != ResumeVerdict::Ok {
-                let words = "the cursor cannot be resumed from: load the session, or attach without one";
-                let mut failure = Failure::new(-32602, "bad_cursor", words);
+                let message = "the cursor cannot be resumed from: load the session, or attach without one";
+                let mut failure = Failure::new(-32602, "bad_cursor", message);
                 failure.data = json!({
                     "code": "bad_cursor", "resume": attach.resume,
                     "oldest": log.cursor(attach.oldest), "head": log.cursor(attach.head),
@@ -281,7 +282,7 @@ impl Ctx {
                 live_at: attach.head,
                 owed: (!joins).then(|| (id, result.clone())),
                 resumed: matches!(after, StartAfter::Cursor(_)),
-                told_ends: method == JoinMethod::Attach || self.support().attach,
+                receives_ends: method == JoinMethod::Attach || self.support().attach,
             };
             self.shared.enter(&name, entry)?;
             Ok(joins.then_some(result))
@@ -291,13 +292,13 @@ impl Ctx {
     /// Removes the client from a session. The session continues, since the agent must not end with an editor's window.
     pub(super) fn detach(&self, id: &str, params: Option<&RawValue>) -> Vec<Sent> {
         let session =
-            parse(params).and_then(|OfSession { session_id }| Ok(self.session(&session_id)?.session_id.clone()));
+            parse(params).and_then(|SessionIdParams { session_id }| Ok(self.session(&session_id)?.session_id.clone()));
         match session {
             Ok(session) => {
-                let there = self.shared.with(|tables| tables.sessions.contains_key(&session));
+                let was_member = self.shared.with(|tables| tables.sessions.contains_key(&session));
                 let mut all = self.leave(&session);
                 self.shared.notify_streams();
-                let meta = json!({ "plexus": { "detached": there } });
+                let meta = json!({ "plexus": { "detached": was_member } });
                 let result = raw(&json!({ "sessionId": session, "status": "detached", "_meta": meta }));
                 all.push(shape::response(id, Ok(&result)));
                 all.into_iter().map(|json| Sent::to(Some(session.clone()), json)).collect()
@@ -327,19 +328,19 @@ impl Ctx {
     /// Removes the client from a session. Returns the responses to its prompts there, whose ends it will not see.
     pub(super) fn leave(&self, session: &SessionId) -> Vec<Vec<u8>> {
         let left = self.shared.with(|tables| tables.sessions.remove(session));
-        let (gone, stay) = self.state.sessions.leave(session, &self.shared.client_id);
-        if let Some(gone) = gone {
+        let (removed, remaining) = self.state.sessions.leave(session, &self.shared.client_id);
+        if let Some(removed) = removed {
             let update = json!({
-                "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "client": member(&gone),
+                "sessionUpdate": "client_disconnected", "clientId": &*removed.client_id, "client": member(&removed),
                 "timestamp": Timestamp::from(SystemTime::now()),
             });
             let json = shape::own_update(session, &update);
-            for other in stay.iter().filter_map(|other| other.shared.upgrade()) {
-                let told = other.with(|tables| {
-                    let state = tables.sessions.get_mut(session).filter(|state| state.told_ends());
-                    state.is_some_and(|state| state.say(json.clone()))
+            for other in remaining.iter().filter_map(|other| other.shared.upgrade()) {
+                let queued = other.with(|tables| {
+                    let state = tables.sessions.get_mut(session).filter(|state| state.receives_ends());
+                    state.is_some_and(|state| state.queue(json.clone()))
                 });
-                if told {
+                if queued {
                     other.notify_streams();
                 }
             }
@@ -362,7 +363,7 @@ impl Ctx {
         // A client that prompts gets the session's updates even if it has not opened the session.
         if !self.shared.with(|tables| tables.sessions.contains_key(&session)) {
             let head = self.state.core.directory.log().head();
-            let told_ends = self.support().attach;
+            let receives_ends = self.support().attach;
             let entry = Entry {
                 role: Role::Controller,
                 asks: true,
@@ -370,7 +371,7 @@ impl Ctx {
                 live_at: head,
                 owed: None,
                 resumed: false,
-                told_ends,
+                receives_ends,
             };
             self.shared.enter(&session, entry)?;
             self.join(&session, false, Role::Controller, None);
@@ -382,13 +383,13 @@ impl Ctx {
             if !taking.taken(&run_id) {
                 return Err(detached());
             }
-            self.if_over(&session, &run_id).await
+            self.response_if_ended(&session, &run_id).await
         }))
     }
 
     /// Returns the response to a prompt whose run ended before it was known to belong to this prompt; `None` if the response follows on
     /// the stream.
-    async fn if_over(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
+    async fn response_if_ended(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
         let filter = Filter::session(session.clone());
         // The runs are never older than the log.
         if self.state.core.directory.runs(&filter).iter().any(|run| run.run_id == *run_id) {
@@ -399,7 +400,7 @@ impl Ctx {
         let head = log.head();
         let mut after = Position::START;
         while after < head && ended.is_none() {
-            let page = log.read(&filter, after, LOOK).await.map_err(Problem::from)?;
+            let page = log.read(&filter, after, SCAN).await.map_err(Problem::from)?;
             ended = page.events.into_iter().find(|event| event.kind == Kind::RunEnded && event.run_id == *run_id);
             after = page.next.max(after.next());
         }
@@ -409,14 +410,14 @@ impl Ctx {
             state.ended_before(run_id, ended.position)
         });
         match behind {
-            Some(_) => shape::end_of(&ended, log.epoch()).map(Some),
+            Some(_) => shape::run_result(&ended, log.epoch()).map(Some),
             None => Ok(None),
         }
     }
 
     /// Cancels the runs that this client waits for; if there are none, the current run.
     pub(super) fn cancel(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
-        let OfSession { session_id } = parse(params)?;
+        let SessionIdParams { session_id } = parse(params)?;
         let permit = self.acting(&session_id)?;
         Ok(Box::pin(async move {
             self.shared.prompts_taken().await;
@@ -443,15 +444,15 @@ impl Ctx {
     pub(super) fn cancel_request(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Of {
+        struct CancelParams {
             request_id: Box<RawValue>,
         }
-        let Of { request_id } = parse(params)?;
+        let CancelParams { request_id } = parse(params)?;
         Ok(Box::pin(async move {
             self.shared.prompts_taken().await;
             let found = self.shared.with(|tables| {
                 let mut sessions = tables.sessions.iter();
-                sessions.find_map(|(session, state)| Some((session.clone(), state.run_of(request_id.get())?)))
+                sessions.find_map(|(session, state)| Some((session.clone(), state.waiting_run(request_id.get())?)))
             });
             if let Some((session, run)) = found {
                 let permit = self.acting(&session)?;
@@ -469,7 +470,7 @@ impl Ctx {
         if foreign || method.starts_with("_plexus/") || matches!(own, Some("update" | "request_permission")) {
             return Err(unknown());
         }
-        let session = params.and_then(session_of).ok_or_else(|| match own {
+        let session = params.and_then(session_param).ok_or_else(|| match own {
             Some(_) => Failure::params("`sessionId` is missing"),
             None => unknown(),
         })?;
@@ -487,11 +488,11 @@ impl Ctx {
     fn set_model(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Wanted {
+        struct Params {
             session_id: SessionId,
             model_id: String,
         }
-        let Wanted { session_id, model_id } = parse(params)?;
+        let Params { session_id, model_id } = parse(params)?;
         let permit = self.acting(&session_id)?;
         let own = self.clone().pass("session/set_model", params, false)?;
         Ok(Box::pin(async move {
@@ -509,12 +510,12 @@ impl Ctx {
     fn set_option(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Wanted {
+        struct Params {
             session_id: SessionId,
             config_id: String,
             value: Value,
         }
-        let Wanted { session_id, config_id, value } = parse(params)?;
+        let Params { session_id, config_id, value } = parse(params)?;
         let permit = self.acting(&session_id)?;
         let own = self.clone().pass("session/set_config_option", params, false)?;
         Ok(Box::pin(async move {
@@ -571,14 +572,14 @@ impl Ctx {
         let answer = match question::reply(&request, result).map_err(Failure::params)? {
             Reply::Answer(answer) => *answer,
             Reply::NoAnswer => return Ok(()),
-            Reply::ForDesk => {
-                self.leave_to_desk(&session, &request);
+            Reply::Deferred => {
+                self.defer(&session, &request);
                 return Ok(());
             }
         };
         // The answer is bound to the revision that the client displayed.
-        let shown = |tables: &mut super::shared::Tables| tables.sessions.get(&session)?.digest_of(id, revision);
-        let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
+        let digest = |tables: &mut super::shared::Tables| tables.sessions.get(&session)?.digest_of(id, revision);
+        let answer = Answer { revision: Some(revision), digest: self.shared.with(digest), ..answer };
         // Before the request's end is sent, so that it is not withdrawn from the client that answered.
         self.mark(&session, id, true);
         let outcome = self.state.core.answer(&permit, id, answer, None).await;
@@ -590,12 +591,12 @@ impl Ctx {
     }
 
     /// Leaves a request to the user's computer: it stays open, and is a tool call for this client from now on.
-    fn leave_to_desk(&self, session: &SessionId, request: &Request) {
-        let said = self.shared.with(|tables| {
+    fn defer(&self, session: &SessionId, request: &Request) {
+        let queued = self.shared.with(|tables| {
             let state = tables.sessions.get_mut(session)?;
-            state.leave_to_desk(&request.request_id).then(|| state.say(question::card_for_desk(request)))
+            state.defer(&request.request_id).then(|| state.queue(question::deferred_card(request)))
         });
-        if said.is_some() {
+        if queued.is_some() {
             self.shared.notify_streams();
         }
     }
@@ -632,8 +633,8 @@ impl Taking {
     fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
         shared.with(|tables| {
             if tables.sessions.values().any(|state| state.waits_for(id.get())) {
-                let words = format!("a prompt with the id {id} has not ended yet");
-                return Err(Failure::new(-32600, "id_in_use", words));
+                let message = format!("a prompt with the id {id} has not ended yet");
+                return Err(Failure::new(-32600, "id_in_use", message));
             }
             let state = tables.sessions.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
             match state.take(id) {
@@ -653,12 +654,12 @@ impl Taking {
 
     fn end(&mut self, run_id: Option<RunId>) -> bool {
         self.open = false;
-        let there = self.shared.with(|tables| {
+        let is_member = self.shared.with(|tables| {
             let state = tables.sessions.get_mut(&self.session);
             state.map(|state| state.taken(&self.id, run_id)).is_some()
         });
         self.shared.notify_streams();
-        there
+        is_member
     }
 }
 
@@ -681,8 +682,8 @@ enum JoinMethod {
 }
 
 fn detached() -> Failure {
-    let words = "this client left the session; the run continues, and its end will be in the session's history";
-    Failure::new(-32800, "detached", words)
+    let message = "this client left the session; the run continues, and its end will be in the session's history";
+    Failure::new(-32800, "detached", message)
 }
 
 fn observer() -> Failure {
@@ -722,13 +723,13 @@ fn now(value: Value) -> PendingResult {
 }
 
 /// Returns the session of params.
-pub(super) fn session_of(params: &RawValue) -> Option<SessionId> {
+pub(super) fn session_param(params: &RawValue) -> Option<SessionId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Of {
+    struct SessionParams {
         session_id: SessionId,
     }
-    object::from_str::<Of>(params.get()).ok().map(|of| of.session_id)
+    object::from_str::<SessionParams>(params.get()).ok().map(|params| params.session_id)
 }
 
 fn parse_raw<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Failure> {
@@ -762,7 +763,7 @@ pub(super) struct Implementation {
 }
 
 #[derive(Deserialize)]
-struct OfSession {
+struct SessionIdParams {
     #[serde(rename = "sessionId")]
     session_id: SessionId,
 }

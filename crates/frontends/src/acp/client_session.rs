@@ -12,7 +12,7 @@ use plexus_protocol::{Position, Request, RequestId, RunId};
 const PROMPTS: usize = 64;
 /// Maximum number of requests remembered as sent to one client. Beyond it the oldest closed one is dropped, or else the oldest of all,
 /// whose end is then not sent to this client by `$/cancel_request`.
-const ASKED: usize = 512;
+const PRESENTED_MAX: usize = 512;
 /// Maximum number of queued messages, not in the log, for one client in one session; further ones are not sent.
 const OUT: usize = 64;
 
@@ -55,7 +55,7 @@ pub(super) struct Entry {
     /// `true` if the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
     /// `true` if the ends of requests are sent in the form of RFD #533.
-    pub(super) told_ends: bool,
+    pub(super) receives_ends: bool,
 }
 
 /// A prompt of this client.
@@ -69,7 +69,7 @@ pub(super) struct Waiting {
 
 /// The form in which a request was sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShownAs {
+pub(super) enum Presentation {
     /// A question, which the client may answer.
     Question,
     /// A tool call, since the client may not answer.
@@ -77,20 +77,20 @@ pub(super) enum ShownAs {
     /// An event, since the client may not answer and accepts events.
     Event,
     /// A tool call, since the client has left the request to the user's computer.
-    ForDesk,
+    Deferred,
 }
 
 /// A request that was sent to this client.
-pub(super) struct Asked {
+pub(super) struct PresentedRequest {
     pub(super) id: RequestId,
     pub(super) at: Position,
     /// The revision and digest of the request when it was sent.
-    pub(super) shown: (u64, String),
+    pub(super) version: (u64, String),
     /// The tool call that waits for the answer.
     pub(super) tool_call: String,
-    pub(super) shown_as: ShownAs,
+    pub(super) presentation: Presentation,
     /// The position of the request's end.
-    pub(super) over: Option<Position>,
+    pub(super) ended_at: Option<Position>,
     /// `true` if this client has answered, so that the request need not be withdrawn from it.
     pub(super) answered: bool,
 }
@@ -107,7 +107,7 @@ pub(super) struct ClientSessionState {
     /// Prompts that are being passed to the session, whose run is not known yet.
     pub(super) taking: Vec<Box<RawValue>>,
     pub(super) prompts: Vec<Waiting>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) presented: Vec<PresentedRequest>,
     /// Messages that are not in the log.
     pub(super) out: VecDeque<Vec<u8>>,
 }
@@ -117,11 +117,11 @@ impl ClientSessionState {
     /// history is sent again.
     pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
         let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
-        Self { generation, position: entry.after, entry, greeted: false, taking, prompts, asked: Vec::new(), out }
+        Self { generation, position: entry.after, entry, greeted: false, taking, prompts, presented: Vec::new(), out }
     }
 
-    pub(super) fn told_ends(&self) -> bool {
-        self.entry.told_ends
+    pub(super) fn receives_ends(&self) -> bool {
+        self.entry.receives_ends
     }
 
     /// Returns whether the run is of a prompt of this client.
@@ -144,23 +144,23 @@ impl ClientSessionState {
     }
 
     /// Queues a message that is not in the log. Returns `false` if too many wait; then it is not sent.
-    pub(super) fn say(&mut self, json: Vec<u8>) -> bool {
-        let fits = self.out.len() < OUT;
-        if fits {
+    pub(super) fn queue(&mut self, json: Vec<u8>) -> bool {
+        let accepts = self.out.len() < OUT;
+        if accepts {
             self.out.push_back(json);
         }
-        fits
+        accepts
     }
 
     /// Begins to pass a prompt to the session: until [`taken`](Self::taken), no event of a run of this device is sent. Returns `false` if
     /// too many wait.
     pub(super) fn take(&mut self, id: &RawValue) -> bool {
         let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
-        let fits = waiting + self.taking.len() < PROMPTS;
-        if fits {
+        let accepts = waiting + self.taking.len() < PROMPTS;
+        if accepts {
             self.taking.push(id.to_owned());
         }
-        fits
+        accepts
     }
 
     /// Records the run of a prompt that was accepted, or that it was refused.
@@ -178,11 +178,11 @@ impl ClientSessionState {
 
     /// Returns whether a prompt with this JSON-RPC id is being passed on, or waits.
     pub(super) fn waits_for(&self, id: &str) -> bool {
-        self.taking.iter().any(|taking| taking.get() == id) || self.run_of(id).is_some()
+        self.taking.iter().any(|taking| taking.get() == id) || self.waiting_run(id).is_some()
     }
 
     /// Returns the run of a prompt that waits, by its JSON-RPC id.
-    pub(super) fn run_of(&self, id: &str) -> Option<RunId> {
+    pub(super) fn waiting_run(&self, id: &str) -> Option<RunId> {
         let prompt = self.prompts.iter().rev().find(|prompt| prompt.ended.is_none() && prompt.id.get() == id);
         prompt.map(|prompt| prompt.run_id.clone())
     }
@@ -205,42 +205,53 @@ impl ClientSessionState {
 
     /// Records whether the client has answered a request.
     pub(super) fn answered(&mut self, id: &RequestId, answered: bool) {
-        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == *id) {
-            asked.answered = answered;
+        if let Some(presented) = self.presented.iter_mut().find(|presented| presented.id == *id) {
+            presented.answered = answered;
         }
     }
 
     /// Returns the digest of the revision that was sent to the client, if it was.
     pub(super) fn digest_of(&self, id: &RequestId, revision: u64) -> Option<String> {
-        let question = |asked: &&Asked| asked.id == *id && asked.shown.0 == revision;
-        let asked = self.asked.iter().find(|asked| question(asked) && asked.shown_as == ShownAs::Question);
-        asked.map(|asked| asked.shown.1.clone())
+        let question = |presented: &&PresentedRequest| presented.id == *id && presented.version.0 == revision;
+        let presented = self
+            .presented
+            .iter()
+            .find(|presented| question(presented) && presented.presentation == Presentation::Question);
+        presented.map(|presented| presented.version.1.clone())
     }
 
     /// Leaves an open request to the user's computer. Returns `false` if it is not open for this client.
-    pub(super) fn leave_to_desk(&mut self, id: &RequestId) -> bool {
-        let asked = self.asked.iter_mut().find(|asked| asked.id == *id && asked.over.is_none());
-        asked.map(|asked| asked.shown_as = ShownAs::ForDesk).is_some()
+    pub(super) fn defer(&mut self, id: &RequestId) -> bool {
+        let presented = self.presented.iter_mut().find(|presented| presented.id == *id && presented.ended_at.is_none());
+        presented.map(|presented| presented.presentation = Presentation::Deferred).is_some()
     }
 
     /// Returns whether the client has left the request, in this or an earlier revision, to the user's computer.
-    pub(super) fn is_left_to_desk(&self, id: &RequestId) -> bool {
-        self.asked.iter().any(|asked| asked.id == *id && asked.shown_as == ShownAs::ForDesk)
+    pub(super) fn is_deferred(&self, id: &RequestId) -> bool {
+        self.presented.iter().any(|presented| presented.id == *id && presented.presentation == Presentation::Deferred)
     }
 
     /// Returns whether the request was sent to the client and is still open.
-    pub(super) fn was_asked(&self, id: &RequestId) -> bool {
-        self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
+    pub(super) fn is_presented(&self, id: &RequestId) -> bool {
+        self.presented.iter().any(|presented| presented.id == *id && presented.ended_at.is_none())
     }
 
-    pub(super) fn ask(&mut self, request: &Request, at: Position, shown_as: ShownAs) {
-        if self.asked.len() >= ASKED {
-            let old = self.asked.iter().position(|asked| asked.over.is_some()).unwrap_or_default();
-            self.asked.remove(old);
+    pub(super) fn ask(&mut self, request: &Request, at: Position, presentation: Presentation) {
+        if self.presented.len() >= PRESENTED_MAX {
+            let old = self.presented.iter().position(|presented| presented.ended_at.is_some()).unwrap_or_default();
+            self.presented.remove(old);
         }
         let id = request.request_id.clone();
         let tool_call = request.tool_call_id.clone().unwrap_or_else(|| id.to_string());
-        let shown = (request.revision, request.digest.clone());
-        self.asked.push(Asked { id, at, shown, tool_call, shown_as, over: None, answered: false });
+        let version = (request.revision, request.digest.clone());
+        self.presented.push(PresentedRequest {
+            id,
+            at,
+            version,
+            tool_call,
+            presentation,
+            ended_at: None,
+            answered: false,
+        });
     }
 }

@@ -27,7 +27,7 @@ use plexus_router::{Core, Problem};
 /// Maximum number of connections of all devices together; a further one is refused with 503.
 pub(super) const CONNECTIONS: usize = 256;
 /// Maximum number of connections of one device. A further one replaces the one idle for longest; if none is idle, it is refused with 429.
-pub(super) const OF_ONE: usize = 32;
+pub(super) const PER_DEVICE: usize = 32;
 /// Lifetime of a connection without an open stream and without a request.
 const IDLE: Duration = Duration::from_secs(300);
 /// Maximum number of requests of one connection in progress or with responses that wait for a stream; a further one is refused with 429.
@@ -57,13 +57,13 @@ pub struct Connections {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self::lasting(IDLE)
+        Self::with_idle_time(IDLE)
     }
 }
 
 impl Connections {
     /// Makes a set without connections; each will live for `idle` without an open stream and without a request.
-    pub fn lasting(idle: Duration) -> Self {
+    pub fn with_idle_time(idle: Duration) -> Self {
         Self { all: Arc::default(), entered: Arc::new(watch::Sender::new(0)), idle }
     }
 
@@ -104,36 +104,37 @@ impl Connections {
             changed: watch::Sender::new(0),
             ended: watch::Sender::new(false),
         });
-        let mut over = Vec::new();
+        let mut replaced = Vec::new();
         let entered = {
             let mut all = self.lock();
             let named = |one: &&Arc<Connection>| one.device == connection.device && one.name == connection.name;
             if connection.name.is_some()
                 && let Some(before) = all.values().find(named).map(|before| before.id.clone())
             {
-                over.extend(all.remove(&before));
+                replaced.extend(all.remove(&before));
             }
-            let mine = all.values().filter(|other| other.device == connection.device);
-            let mut room = Ok(());
-            if mine.clone().count() >= OF_ONE {
-                match mine.filter_map(|other| Some((other.idle_at()?, other.id.clone()))).min() {
-                    Some((_, idle)) => over.extend(all.remove(&idle)),
+            let existing = all.values().filter(|other| other.device == connection.device);
+            let mut capacity = Ok(());
+            if existing.clone().count() >= PER_DEVICE {
+                match existing.filter_map(|other| Some((other.idle_at()?, other.id.clone()))).min() {
+                    Some((_, idle)) => replaced.extend(all.remove(&idle)),
                     None => {
-                        let words = format!("a device may have at most {OF_ONE} connections: end one with DELETE");
-                        room = Err(too_many(StatusCode::TOO_MANY_REQUESTS, words));
+                        let message =
+                            format!("a device may have at most {PER_DEVICE} connections: end one with DELETE");
+                        capacity = Err(too_many(StatusCode::TOO_MANY_REQUESTS, message));
                     }
                 }
             }
-            if room.is_ok() && all.len() >= CONNECTIONS {
-                let words = "the gateway has the maximum number of connections: try again later".to_owned();
-                room = Err(too_many(StatusCode::SERVICE_UNAVAILABLE, words));
+            if capacity.is_ok() && all.len() >= CONNECTIONS {
+                let message = "the gateway has the maximum number of connections: try again later".to_owned();
+                capacity = Err(too_many(StatusCode::SERVICE_UNAVAILABLE, message));
             }
-            if room.is_ok() {
+            if capacity.is_ok() {
                 all.insert(connection.id.clone(), Arc::clone(&connection));
             }
-            room
+            capacity
         };
-        for connection in over {
+        for connection in replaced {
             connection.end();
         }
         entered?;
@@ -151,8 +152,8 @@ impl Connections {
 
     /// Returns the device's connection of that name.
     pub(super) fn named(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
-        let mine = |one: &&Arc<Connection>| one.device == caller.device().device_id;
-        self.lock().values().filter(mine).find(|one| one.name.as_deref() == Some(name)).cloned()
+        let same_device = |one: &&Arc<Connection>| one.device == caller.device().device_id;
+        self.lock().values().filter(same_device).find(|one| one.name.as_deref() == Some(name)).cloned()
     }
 
     /// Like [`named`](Self::named), but waits up to [`HELLO`] for a connection that is just beginning. Cancellation safe.
@@ -177,8 +178,8 @@ impl Connections {
     }
 }
 
-fn too_many(status: StatusCode, words: String) -> Problem {
-    Problem::new(status, "too_many_connections", words).retry_after(5)
+fn too_many(status: StatusCode, message: String) -> Problem {
+    Problem::new(status, "too_many_connections", message).retry_after(5)
 }
 
 /// Ends a connection when it is idle, revoked, or the gateway stops.
@@ -285,7 +286,8 @@ impl Connection {
             let bytes: usize = inner.queues.values().flat_map(|queue| &queue.waiting).map(|one| one.json.len()).sum();
             let full = if is_request { waiting + inner.flights >= IN_FLIGHT || bytes >= WAITING } else { false };
             if full || inner.flights + waiting >= MESSAGES {
-                let busy = |code, words| Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, code, words).retry_after(1));
+                let busy =
+                    |code, message| Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(1));
                 return if waiting > 0 {
                     busy(
                         "stream_not_open",
@@ -329,8 +331,8 @@ impl Connection {
     /// Adjusts the charge to the size of the queues. A connection above its limit ends; its client reconnects and resumes its sessions
     /// from its cursors.
     pub(super) fn charge_queues(&self, inner: &mut Inner) {
-        let kept = inner.queues.values().map(StreamQueue::bytes).sum();
-        if kept != inner.charge.bytes() && inner.charge.resize(kept).is_err() {
+        let bytes = inner.queues.values().map(StreamQueue::bytes).sum();
+        if bytes != inner.charge.bytes() && inner.charge.resize(bytes).is_err() {
             tracing::debug!("an ACP connection is closed: too much output is waiting for its client");
             self.ended.send_replace(true);
         }
@@ -352,17 +354,19 @@ impl Connection {
         {
             if inner.queues.len() > STREAMS {
                 // Sessions that the client has left need no queue.
-                inner.queues.retain(|of, queue| queue.open || of.as_ref().is_none_or(|of| sessions.contains(of)));
+                inner.queues.retain(|session, queue| {
+                    queue.open || session.as_ref().is_none_or(|session| sessions.contains(session))
+                });
             }
             if inner.queues.len() > STREAMS {
-                let words = format!("a connection may have the streams of at most {STREAMS} sessions");
-                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", words));
+                let message = format!("a connection may have the streams of at most {STREAMS} sessions");
+                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message));
             }
-            let ahead = inner.queues.keys().flatten().filter(|of| !sessions.contains(of)).count();
+            let ahead = inner.queues.keys().flatten().filter(|session| !sessions.contains(session)).count();
             if !known && ahead >= AHEAD {
                 return Err(no_session());
             }
-            inner.queues.insert(session.clone(), StreamQueue::over(stream));
+            inner.queues.insert(session.clone(), StreamQueue::new(stream));
         }
         inner.streams += 1;
         let queue = inner.queues.entry(session).or_default();
@@ -378,8 +382,8 @@ impl Connection {
 
 /// Returns the problem of a connection that the device does not have.
 pub(super) fn no_connection() -> Problem {
-    let words = "there is no such connection (any more): start again with `initialize`";
-    Problem::new(StatusCode::NOT_FOUND, "connection_not_found", words)
+    let message = "there is no such connection (any more): start again with `initialize`";
+    Problem::new(StatusCode::NOT_FOUND, "connection_not_found", message)
 }
 
 /// Returns the problem of a session that the client does not have.

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::connections::{Connection, no_connection, no_session};
 use super::outgoing::Stream;
 use super::stream_queue::Start;
-use super::{AcpState, Peer, runtime_of};
+use super::{AcpState, Peer, runtime_param};
 use plexus_auth::Caller;
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::problem::ProblemMembers;
@@ -62,8 +62,8 @@ const OF_A_SESSION: [&str; 12] = [
 /// Maximum length of the name that a client may give its connection, in bytes.
 const NAME_MAX: usize = 64;
 
-fn bad(code: &'static str, words: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, code, words)
+fn bad(code: &'static str, message: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, code, message)
 }
 
 /// Returns a header that may occur once, as text.
@@ -80,24 +80,24 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 }
 
 /// Returns the connection's name in the query: 1 to 64 letters, digits, `_` and `-`.
-fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
+fn connection_name(parts: &Parts) -> Result<Option<String>, Problem> {
     let query = parts.uri.query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "connection");
     let Some((_, name)) = names.next() else { return Ok(None) };
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if names.next().is_some() || name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(fine) {
-        let words = format!("`connection` must be 1 to {NAME_MAX} letters, digits, `_` or `-`");
-        return Err(bad("bad_connection", words));
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if names.next().is_some() || name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(is_allowed) {
+        let message = format!("`connection` must be 1 to {NAME_MAX} letters, digits, `_` or `-`");
+        return Err(bad("bad_connection", message));
     }
     Ok(Some(name.into_owned()))
 }
 
 /// Returns the connection that a request names.
-fn connection_of(state: &AcpState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
+fn find_connection(state: &AcpState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
     if let Some(id) = header(&parts.headers, &CONNECTION)? {
         return state.connections.find(caller, id).ok_or_else(no_connection);
     }
-    match name_of(parts)? {
+    match connection_name(parts)? {
         Some(name) => state.connections.named(caller, &name).ok_or_else(no_connection),
         None => Err(bad("connection_missing", "send the `Acp-Connection-Id` from the response to `initialize`")),
     }
@@ -123,18 +123,18 @@ impl Head<'_> {
     /// Returns the session in the message's params.
     fn session(&self) -> Option<String> {
         #[derive(Deserialize)]
-        struct Of {
+        struct SessionParam {
             #[serde(rename = "sessionId")]
             session: Option<Value>,
         }
-        let of: Of = object::from_str(self.params?.get()).ok()?;
-        of.session?.as_str().map(ToOwned::to_owned)
+        let params: SessionParam = object::from_str(self.params?.get()).ok()?;
+        params.session?.as_str().map(ToOwned::to_owned)
     }
 }
 
 /// Returns a JSON-RPC error as the direct response to a POST.
-fn refused(code: i64, words: &str) -> Response {
-    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": words } });
+fn refused(code: i64, message: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } });
     let mut response = json_response(error.to_string().into_bytes());
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response
@@ -167,7 +167,7 @@ fn accepted() -> Response {
 pub(crate) async fn post(state: AcpState, mut call: Call) -> Result<Response, Problem> {
     let charge = std::mem::replace(&mut call.charge, call.account.nothing());
     let caller = call.caller()?.clone();
-    let runtime = runtime_of(&state.core, &caller, &call)?;
+    let runtime = runtime_param(&state.core, &caller, &call)?;
     let headers = &call.parts.headers;
     let text = std::str::from_utf8(&call.body).map_err(|_| bad("bad_json", "the body is not UTF-8"))?;
     if let Err(error) = serde_json::from_str::<&RawValue>(text) {
@@ -195,18 +195,18 @@ pub(crate) async fn post(state: AcpState, mut call: Call) -> Result<Response, Pr
             Some(reply) => reply.await,
             None => Vec::new(),
         };
-        let Some(said) = sent.into_iter().next() else {
+        let Some(message) = sent.into_iter().next() else {
             return Ok(refused(-32600, "not a JSON-RPC request"));
         };
-        let mut response = json_response(said.json);
+        let mut response = json_response(message.json);
         // A refused `initialize` adds no connection.
         if peer.initialized() {
-            let connection = state.connections.enter(&state.core, &caller, peer, name_of(&call.parts)?)?;
+            let connection = state.connections.enter(&state.core, &caller, peer, connection_name(&call.parts)?)?;
             name(&mut response, CONNECTION, connection.id());
         }
         return Ok(response);
     }
-    let connection = connection_of(&state, &caller, &call.parts)?;
+    let connection = find_connection(&state, &caller, &call.parts)?;
     let session = header(headers, &SESSION)?;
     if let Some(method) = &head.method {
         let named = head.session();
@@ -221,11 +221,11 @@ pub(crate) async fn post(state: AcpState, mut call: Call) -> Result<Response, Pr
         }
     } else if let (Some(session), Some(id)) = (session, head.id) {
         // For a response, the request that it answers gives the session.
-        let asked = serde_json::from_str::<RequestId>(id.get()).ok();
-        if let Some(asked) = asked
-            && let Some((of, runtime)) = state.core.directory.requests().target(&asked).await?
-            && caller.sees(&of, &runtime)
-            && of.as_str() != session
+        let request = serde_json::from_str::<RequestId>(id.get()).ok();
+        if let Some(request) = request
+            && let Some((owner, runtime)) = state.core.directory.requests().target(&request).await?
+            && caller.sees(&owner, &runtime)
+            && owner.as_str() != session
         {
             return Err(mismatch());
         }
@@ -248,14 +248,14 @@ pub(super) async fn get(state: AcpState, caller: Caller, parts: &Parts) -> Resul
     let stream =
         |one: &str| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
     if !lines.flat_map(|line| line.split(',')).any(stream) {
-        let words =
+        let message =
             "this route responds with a stream: accept `text/event-stream`, or request an upgrade to `websocket`";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message));
     }
-    let connection = match name_of(parts)? {
+    let connection = match connection_name(parts)? {
         // Such a client opens its stream at the same time as it initializes.
         Some(name) => state.connections.expected(&caller, &name).await.ok_or_else(no_connection)?,
-        None => connection_of(&state, &caller, parts)?,
+        None => find_connection(&state, &caller, parts)?,
     };
     if parts.method == Method::HEAD {
         // A HEAD request must not open a stream.
@@ -277,8 +277,8 @@ pub(super) async fn get(state: AcpState, caller: Caller, parts: &Parts) -> Resul
     let mut first = Vec::new();
     sse_lines(&mut first, ": open");
     let numbered = connection.stream(session.clone(), known)?;
-    let news = Stream::new(Arc::clone(&connection), session.clone(), numbered, start);
-    let mut response = sse::tell(state.core, caller, parts, first, Box::new(news));
+    let stream = Stream::new(Arc::clone(&connection), session.clone(), numbered, start);
+    let mut response = sse::tell(state.core, caller, parts, first, Box::new(stream));
     name(&mut response, CONNECTION, connection.id());
     if let Some(session) = session {
         name(&mut response, SESSION, session.as_str());
@@ -313,9 +313,9 @@ fn resumed(core: &Core, session: &SessionId, cursor: Cursor) -> Result<Position,
         ResumeVerdict::Reset | ResumeVerdict::Unknown => "resume_reset",
         ResumeVerdict::Ahead => "resume_ahead",
     };
-    let words = "the log no longer has the events after that: load the session again";
+    let message = "the log no longer has the events after that: load the session again";
     let oldest = log.cursor(attach.oldest);
-    Err(Problem::new(StatusCode::CONFLICT, code, words)
+    Err(Problem::new(StatusCode::CONFLICT, code, message)
         .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }))
 }
 
@@ -325,7 +325,7 @@ fn resumed(core: &Core, session: &SessionId, cursor: Cursor) -> Result<Position,
 /// The errors of [`post`].
 pub(crate) async fn delete(state: AcpState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
-    let connection = connection_of(&state, caller, &call.parts)?;
+    let connection = find_connection(&state, caller, &call.parts)?;
     state.connections.end(&connection);
     Ok(accepted())
 }

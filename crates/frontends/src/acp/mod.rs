@@ -111,7 +111,7 @@ impl Sent {
 /// 404 for a runtime that the caller may not see.
 async fn get(state: AcpState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
-    let runtime = runtime_of(&state.core, &caller, &call)?;
+    let runtime = runtime_param(&state.core, &caller, &call)?;
     if !call.parts.headers.contains_key(UPGRADE) {
         return self::http::get(state, caller, &call.parts).await;
     }
@@ -122,7 +122,7 @@ async fn get(state: AcpState, call: Call) -> Result<Response, Problem> {
 ///
 /// # Errors
 /// 404 if there is none that the caller may see.
-pub(super) fn runtime_of(core: &Core, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
+pub(super) fn runtime_param(core: &Core, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
     if call.params.is_empty() {
         return Ok(None);
     }

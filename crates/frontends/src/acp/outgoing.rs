@@ -40,14 +40,14 @@ impl Stream {
     }
 
     /// Accesses the queue. Returns `None` if the connection has ended, or a newer stream has replaced this one.
-    fn queue<T>(&self, look: impl FnOnce(&mut StreamQueue) -> T) -> Option<T> {
+    fn queue<T>(&self, read: impl FnOnce(&mut StreamQueue) -> T) -> Option<T> {
         if *self.connection.ended.borrow() {
             return None;
         }
         let mut inner = self.connection.lock();
-        let looked = inner.queues.get_mut(&self.session).filter(|queue| queue.newest == self.number).map(look);
+        let result = inner.queues.get_mut(&self.session).filter(|queue| queue.newest == self.number).map(read);
         self.connection.charge_queues(&mut inner);
-        looked
+        result
     }
 
     /// Queues messages that are not in the log, for this stream or the next.
@@ -96,7 +96,7 @@ impl Stream {
         Some(())
     }
 
-    async fn tell(&mut self) -> Option<Vec<u8>> {
+    async fn next_messages(&mut self) -> Option<Vec<u8>> {
         let streams = Arc::clone(&self.streams);
         let mut streams = streams.lock().await;
         if let Some(start) = self.start {
@@ -184,7 +184,7 @@ impl Stream {
 
 impl News for Stream {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
-        Box::pin(self.tell())
+        Box::pin(self.next_messages())
     }
 }
 

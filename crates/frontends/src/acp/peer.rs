@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::calls::{Ctx, Implementation, Meta, parse, session_of};
+use super::calls::{Ctx, Implementation, Meta, parse, session_param};
 use super::session_stream::SessionStream;
 use super::shape::{self, ClientSupport, Failure, raw};
 use super::shared::{Client, Shared};
@@ -43,7 +43,7 @@ impl Drop for Peer {
         self.ctx.shared.with(|tables| {
             tables.sessions.clear();
             tables.calls.clear();
-            tables.over = true;
+            tables.closed = true;
         });
     }
 }
@@ -76,7 +76,7 @@ impl Peer {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             return bad("null", Failure::new(-32700, "parse_error", format!("not JSON: {error}")));
         }
-        let invalid = |id: &str, words: String| bad(id, Failure::new(-32600, "invalid_request", words));
+        let invalid = |id: &str, message: String| bad(id, Failure::new(-32600, "invalid_request", message));
         if deeper_than(text.as_bytes(), DEPTH) {
             return invalid("null", format!("JSON may be nested at most {DEPTH} levels deep"));
         }
@@ -116,7 +116,7 @@ impl Peer {
         if !self.initialized() {
             return bad(id, Failure::new(-32600, "not_initialized", "send `initialize` first"));
         }
-        let session = params.and_then(session_of);
+        let session = params.and_then(session_param);
         let ctx = self.ctx.clone();
         if matches!(method, "session/close" | "session/detach") {
             return Some(Box::pin(std::future::ready(ctx.detach(id, params))));
@@ -167,9 +167,9 @@ impl Peer {
                 "`initialize` was already sent on this connection",
             ));
         }
-        let wants: Initialize = parse(params)?;
+        let params: Initialize = parse(params)?;
         let ClientCapabilities { elicitation, session, fs, terminal, meta } =
-            wants.client_capabilities.unwrap_or_default();
+            params.client_capabilities.unwrap_or_default();
         let fs = fs.unwrap_or_default();
         let elicitation = elicitation.unwrap_or_default();
         let plexus = meta.and_then(|meta| meta.plexus).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Peer {
             writes: fs.write_text_file,
             terminals: terminal.unwrap_or_default(),
         };
-        let info = wants.client_info.unwrap_or_default();
+        let info = params.client_info.unwrap_or_default();
         let client = Client { support, name: info.name, version: info.version };
         self.ctx.shared.with(|tables| tables.client = Some(client));
         let core = &self.ctx.state.core;
@@ -286,7 +286,7 @@ struct ClientCapabilities {
     fs: Option<Files>,
     terminal: Option<bool>,
     #[serde(rename = "_meta")]
-    meta: Option<Meta<Says>>,
+    meta: Option<Meta<PlexusCapabilities>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -309,7 +309,7 @@ struct SessionCapabilities {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Says {
+struct PlexusCapabilities {
     events: bool,
     attach: bool,
 }

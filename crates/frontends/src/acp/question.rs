@@ -32,41 +32,42 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
     let native = native.unwrap_or(Members(Vec::new()));
     let mut meta: Map<String, Value> =
         native.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
-    let mut ours = json!({
+    let mut own_members = json!({
         "request_id": request.request_id, "cursor": cursor, "title": request.title, "display": request.display,
         "warnings": request.warnings, "risk": request.risk, "risk_reasons": request.risk_reasons, "digest": request.digest,
         "subject": request.subject, "revision": request.revision, "changed": request.changed,
     });
     if let Some(editable) = &request.editable {
-        ours["editable"] = json!(editable);
+        own_members["editable"] = json!(editable);
     }
     if let Some(at) = request.expires_at {
-        ours["expires_at"] = json!(at);
+        own_members["expires_at"] = json!(at);
     }
-    meta.insert("plexus".into(), ours);
+    meta.insert("plexus".into(), own_members);
     let (session, meta) = (raw(&request.session_id), raw(&meta));
-    let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
+    let own_members: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
     let id = &*request_name(request.request_id.as_str(), request.revision);
     // The agent's own message, if the agent uses ACP.
     if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
         // Clients may display only this tool call, so it must contain the whole request.
-        let call = native.get("toolCall").and_then(|call| with_words(call, request));
+        let call = native.get("toolCall").and_then(|call| with_display_text(call, request));
         let call = call.as_ref().map(|call| ("toolCall", &**call));
         let options = raw(&options(request, &native, limit));
-        let ours: Vec<(&str, &RawValue)> = ours.into_iter().chain(call).chain([("options", &*options)]).collect();
-        return shape::request(id, "session/request_permission", &native.with(&ours, &[]));
+        let own_members: Vec<(&str, &RawValue)> =
+            own_members.into_iter().chain(call).chain([("options", &*options)]).collect();
+        return shape::request(id, "session/request_permission", &native.with(&own_members, &[]));
     }
     // A form and a page have no place for "Decide at the desk".
     let support = if is_too_risky(request, limit) { ClientSupport::default() } else { support };
     if (support.forms && native.get("requestedSchema").is_some()) || (support.pages && native.get("url").is_some()) {
         // The elicitation belongs to the gateway's session now, not to a request of the agent's connection.
-        return shape::request(id, "elicitation/create", &native.with(&ours, &["requestId"]));
+        return shape::request(id, "elicitation/create", &native.with(&own_members, &["requestId"]));
     }
     if support.forms && matches!(request.kind, RequestType::Prompt | RequestType::Pick) {
         let params = Members(Vec::new()).with(
             &[
-                ours[0],
-                ours[1],
+                own_members[0],
+                own_members[1],
                 ("mode", &raw(&"form")),
                 ("message", &raw(&request.display)),
                 ("requestedSchema", &raw(&form(request))),
@@ -80,14 +81,19 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
         "status": "pending", "content": [text(&request.display)],
     });
     let params = Members(Vec::new()).with(
-        &[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request, &native, limit)))],
+        &[
+            own_members[0],
+            own_members[1],
+            ("toolCall", &raw(&call)),
+            ("options", &raw(&options(request, &native, limit))),
+        ],
         &[],
     );
     shape::request(id, "session/request_permission", &params)
 }
 
 /// Returns the agent's tool call with the missing text added; `None` if it has its own.
-fn with_words(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
+fn with_display_text(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
     let mut call: Map<String, Value> = serde_json::from_str(call.get()).ok()?;
     // Empty members count as absent.
     call.retain(|_, value| !value.is_null() && *value != json!({}) && *value != json!([]));
@@ -104,8 +110,8 @@ fn with_words(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
     Some(raw(&call))
 }
 
-fn text(words: &str) -> Value {
-    json!({ "type": "content", "content": { "type": "text", "text": words } })
+fn text(text: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
 /// Returns the form for a prompt or a pick.
@@ -143,21 +149,21 @@ fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<
     for action in answers::actions(request, device).iter().filter(|action| action.unavailable.is_none()) {
         let offered = action.answer.as_ref().and_then(|answer| answer.option_id.as_deref());
         match (action.role, offered) {
-            (role, Some(id)) => options.push(option(id, action.text(), kind_of(role))),
+            (role, Some(id)) => options.push(option(id, action.text(), option_kind(role))),
             // A permission has no field for a text: the proposed one, or an item.
             (AnswerRole::Send, None) => {
                 let start = request.default_value.iter().filter(|_| !request.secret);
                 options.extend(start.map(|start| option(AS_PROPOSED, answered(start), "allow_once")));
                 options.extend(request.items.iter().map(|item| option(&item.id, answered(&item.label), "allow_once")));
             }
-            (role, None) => options.push(option(&own_id(role), action.text(), kind_of(role))),
+            (role, None) => options.push(option(&own_id(role), action.text(), option_kind(role))),
         }
     }
     options
 }
 
 /// Returns the kind in which ACP clients know an answer. An answer that is none of the four kinds must not be read as allowing.
-fn kind_of(role: AnswerRole) -> &'static str {
+fn option_kind(role: AnswerRole) -> &'static str {
     match role {
         AnswerRole::AllowOnce => "allow_once",
         AnswerRole::AllowAlways | AnswerRole::AllowSession => "allow_always",
@@ -183,7 +189,7 @@ pub(super) fn card(request: &Request) -> Vec<u8> {
 }
 
 /// Returns a request that the client has left to the user's computer as a tool call.
-pub(super) fn card_for_desk(request: &Request) -> Vec<u8> {
+pub(super) fn deferred_card(request: &Request) -> Vec<u8> {
     let note = text("Waits for your computer: it is too risky to be allowed here, and stays open.");
     let update = json!({
         "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
@@ -253,7 +259,7 @@ pub(super) enum Reply {
     /// decide the request for others.
     NoAnswer,
     /// The request is left to the user's computer.
-    ForDesk,
+    Deferred,
 }
 
 /// Reads a client's response to a request.
@@ -272,14 +278,14 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
         outcome: String,
         option_id: Option<String>,
     }
-    let said: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
+    let response: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
     // The gateway's own options first, so that no option of an agent can imitate one.
     let own = |id: &str| AnswerRole::ALL.into_iter().find(|role| own_id(*role) == id);
     let own_answer = |role: AnswerRole| {
         let all = answers::actions(request, Answerer::UNLIMITED).into_iter().filter(|action| action.role == role);
         all.filter_map(|action| action.answer).find(|answer| answer.option_id.is_none())
     };
-    let edited = said.meta.as_ref().and_then(|meta| meta["plexus"]["edited"].as_str()).map(str::to_owned);
+    let edited = response.meta.as_ref().and_then(|meta| meta["plexus"]["edited"].as_str()).map(str::to_owned);
     let chosen = |id: String| {
         let answer = match (own(&id).and_then(own_answer), request.kind) {
             (Some(answer), _) => answer,
@@ -291,11 +297,11 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
         };
         Reply::Answer(Box::new(answer))
     };
-    match (said.outcome, said.action.as_deref()) {
+    match (response.outcome, response.action.as_deref()) {
         (Some(Outcome { outcome, option_id: Some(id) }), _)
             if outcome == "selected" && own(&id) == Some(AnswerRole::Later) =>
         {
-            Ok(Reply::ForDesk)
+            Ok(Reply::Deferred)
         }
         (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(chosen(id)),
         (Some(Outcome { outcome, .. }), _) if outcome == "cancelled" => Ok(Reply::NoAnswer),
@@ -303,7 +309,7 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
             Err(format!("an outcome is `selected` with an `optionId`, or `cancelled`; not {outcome:?}"))
         }
         (None, Some("accept")) => {
-            filled(request, said.content.unwrap_or_default()).map(|answer| Reply::Answer(Box::new(answer)))
+            filled(request, response.content.unwrap_or_default()).map(|answer| Reply::Answer(Box::new(answer)))
         }
         (None, Some("decline")) => Ok(chosen(match request.kind {
             RequestType::Elicitation => "decline".into(),
@@ -332,7 +338,7 @@ fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, Stri
         (RequestType::Pick, None) => Ok(Answer { ids: Some(Vec::new()), ..Answer::default() }),
         (RequestType::Prompt, one) => {
             // The answer to a form of several fields is a JSON object.
-            let text = match one.filter(|_| fields_of(request) <= 1) {
+            let text = match one.filter(|_| field_count(request) <= 1) {
                 Some(value) => plain(value),
                 None => Value::Object(content).to_string(),
             };
@@ -342,7 +348,7 @@ fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, Stri
 }
 
 /// Returns the number of fields of the agent's form; one for a form of the gateway.
-fn fields_of(request: &Request) -> usize {
+fn field_count(request: &Request) -> usize {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Native {

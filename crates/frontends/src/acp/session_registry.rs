@@ -46,9 +46,9 @@ impl AcpSessionRegistry {
     pub(super) fn enter(&self, session: &SessionId, mut member: SessionMember) -> Vec<SessionMember> {
         let mut sessions = self.lock();
         let members = sessions.entry(session.clone()).or_default();
-        member.opened |= members.iter().any(|there| there.client_id == member.client_id && there.opened);
+        member.opened |= members.iter().any(|other| other.client_id == member.client_id && other.opened);
         // A client may have disconnected while it was being added.
-        members.retain(|there| there.client_id != member.client_id && there.shared.strong_count() > 0);
+        members.retain(|other| other.client_id != member.client_id && other.shared.strong_count() > 0);
         members.push(member);
         members.clone()
     }
@@ -57,13 +57,13 @@ impl AcpSessionRegistry {
     pub(super) fn leave(&self, session: &SessionId, client_id: &str) -> (Option<SessionMember>, Vec<SessionMember>) {
         let mut sessions = self.lock();
         let Some(members) = sessions.get_mut(session) else { return (None, Vec::new()) };
-        let at = members.iter().position(|there| *there.client_id == *client_id);
-        let gone = at.map(|at| members.remove(at));
-        let stay = members.clone();
-        if stay.is_empty() {
+        let at = members.iter().position(|other| *other.client_id == *client_id);
+        let removed = at.map(|at| members.remove(at));
+        let remaining = members.clone();
+        if remaining.is_empty() {
             sessions.remove(session);
         }
-        (gone, stay)
+        (removed, remaining)
     }
 
     /// Returns the owner's client in a session that supports `method`: the one that opened the session, else the newest.
@@ -72,8 +72,8 @@ impl AcpSessionRegistry {
         members.retain(|member| owner.is(&member.device, &member.program) && member.role == Role::Controller);
         members.reverse();
         members.sort_by_key(|member| !member.opened);
-        let mut there = members.iter().filter_map(|member| member.shared.upgrade());
-        there.find(|shared| shared.support().supports(method))
+        let mut clients = members.iter().filter_map(|member| member.shared.upgrade());
+        clients.find(|shared| shared.support().supports(method))
     }
 }
 
@@ -117,10 +117,10 @@ impl ForwardedCalls {
         let outcome = match object::from_str::<Members<'_>>(params.get()) {
             Ok(members) => {
                 let params = members.with(&[("sessionId", &raw(&session))], &[]);
-                let asked = client.ask(&session, &method, &params);
-                tokio::time::timeout(time, asked).await.unwrap_or_else(|_| {
-                    let words = format!("{} did not answer {method} within {} seconds", device.name, time.as_secs());
-                    Err(Failure::new(TIMED_OUT, "client_timed_out", words))
+                let reply = client.ask(&session, &method, &params);
+                tokio::time::timeout(time, reply).await.unwrap_or_else(|_| {
+                    let message = format!("{} did not answer {method} within {} seconds", device.name, time.as_secs());
+                    Err(Failure::new(TIMED_OUT, "client_timed_out", message))
                 })
             }
             Err(error) => Err(Failure::params(error.to_string())),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::Sent;
-use super::client_session::{ClientSessionState, Role, ShownAs};
+use super::client_session::{ClientSessionState, Presentation, Role};
 use super::question;
 use super::shape::{self, ClientSupport};
 use super::shared::Shared;
@@ -36,7 +36,7 @@ pub(crate) struct SessionStream {
 }
 
 /// The translation of an event.
-enum Shown {
+enum Translation {
     /// The messages to send.
     Messages(Vec<Vec<u8>>),
     /// The translation is delayed: it will soon be known whose run the event belongs to.
@@ -70,9 +70,9 @@ impl SessionStream {
             let Some(state) = tables.sessions.get_mut(&self.session) else { return };
             state.position = position;
             state.greeted &= position >= state.entry.live_at;
-            state.asked.retain(|asked| asked.at <= position);
-            for asked in &mut state.asked {
-                asked.over = asked.over.filter(|over| *over <= position);
+            state.presented.retain(|presented| presented.at <= position);
+            for presented in &mut state.presented {
+                presented.ended_at = presented.ended_at.filter(|ended_at| *ended_at <= position);
             }
             for prompt in &mut state.prompts {
                 prompt.ended = prompt.ended.filter(|ended| *ended <= position);
@@ -86,9 +86,9 @@ impl SessionStream {
     pub(crate) async fn next(&mut self) -> Vec<Sent> {
         loop {
             self.changed.borrow_and_update();
-            let there = self.sync_state();
-            let mut sent = self.say();
-            if there {
+            let is_member = self.sync_state();
+            let mut sent = self.take_queued();
+            if is_member {
                 sent.append(&mut self.translate_page());
             }
             if !sent.is_empty() {
@@ -133,7 +133,7 @@ impl SessionStream {
     }
 
     /// Returns the messages that are not in the log.
-    fn say(&self) -> Vec<Sent> {
+    fn take_queued(&self) -> Vec<Sent> {
         let out = self.shared.with(|tables| {
             tables.sessions.get_mut(&self.session).map(|state| std::mem::take(&mut state.out)).unwrap_or_default()
         });
@@ -156,14 +156,14 @@ impl SessionStream {
         while let Some(event) = self.page.front() {
             let event = Arc::clone(event);
             self.greet(event.position, &mut sent);
-            match self.show(&event) {
-                Shown::Messages(mut messages) => {
+            match self.translate(&event) {
+                Translation::Messages(mut messages) => {
                     // Joined with the messages of the same position, so that no client resumes between the two.
                     messages
                         .extend(self.greeting(event.position.next()).into_iter().flat_map(|(_, greeting)| greeting));
                     self.put(event.position, messages, &mut sent);
                 }
-                Shown::Later => return sent,
+                Translation::Later => return sent,
             }
             self.page.pop_front();
         }
@@ -219,33 +219,33 @@ impl SessionStream {
     /// Returns the request for the client, once; as a tool call if the client may not answer.
     fn ask(&self, request: &Request, at: Position) -> Option<Vec<u8>> {
         self.with_state(|state, support| {
-            if state.was_asked(&request.request_id) {
+            if state.is_presented(&request.request_id) {
                 return None;
             }
             let limit = self.shared.limit;
-            let shown_as = match state.entry.role == Role::Observer || request.observe_only {
+            let presentation = match state.entry.role == Role::Observer || request.observe_only {
                 // A client that accepts events gets the request by an event.
-                true if support.events => ShownAs::Event,
-                true => ShownAs::ToolCall,
-                false if state.is_left_to_desk(&request.request_id) && question::is_too_risky(request, limit) => {
-                    ShownAs::ForDesk
+                true if support.events => Presentation::Event,
+                true => Presentation::ToolCall,
+                false if state.is_deferred(&request.request_id) && question::is_too_risky(request, limit) => {
+                    Presentation::Deferred
                 }
-                false => ShownAs::Question,
+                false => Presentation::Question,
             };
-            state.ask(request, at, shown_as);
+            state.ask(request, at, presentation);
             let cursor = self.core.directory.log().cursor(at);
-            match shown_as {
-                ShownAs::Event => None,
-                ShownAs::ToolCall => Some(question::card(request)),
-                ShownAs::ForDesk => Some(question::card_for_desk(request)),
-                ShownAs::Question => Some(question::question(request, &cursor, support, limit)),
+            match presentation {
+                Presentation::Event => None,
+                Presentation::ToolCall => Some(question::card(request)),
+                Presentation::Deferred => Some(question::deferred_card(request)),
+                Presentation::Question => Some(question::question(request, &cursor, support, limit)),
             }
         })?
     }
 
-    fn show(&self, event: &Event) -> Shown {
+    fn translate(&self, event: &Event) -> Translation {
         if matches!(event.kind, Kind::RunStarted | Kind::RunStatus) && self.is_being_taken(event) {
-            return Shown::Later;
+            return Translation::Later;
         }
         let log = self.core.directory.log();
         let mut messages = Vec::new();
@@ -253,7 +253,7 @@ impl SessionStream {
             if !self.is_own_prompt(event) {
                 messages.push(shape::update(event, log.epoch()));
             }
-            return Shown::Messages(messages);
+            return Translation::Messages(messages);
         }
         let support = self.shared.support();
         if support.events {
@@ -289,7 +289,7 @@ impl SessionStream {
             | Kind::Error
             | Kind::Raw => {}
         }
-        Shown::Messages(messages)
+        Translation::Messages(messages)
     }
 
     /// Returns whether the event may be the first of a run whose prompt this client is just sending.
@@ -308,7 +308,7 @@ impl SessionStream {
     fn opened(&self, event: &Event) -> Option<Vec<u8>> {
         let live = self.with_state(|state, _| event.position > state.entry.live_at)?;
         // The session's state is never older than the log: a request that is not open now has closed since.
-        let id = request_of(event).filter(|_| live)?;
+        let id = read_request_id(event).filter(|_| live)?;
         let open = self.core.directory.requests().open(&Filter::session(self.session.clone()));
         let request = open.iter().find(|request| request.request_id == id)?;
         self.ask(request, event.position)
@@ -316,17 +316,19 @@ impl SessionStream {
 
     /// Withdraws a changed request and sends it again.
     fn changed(&self, event: &Event) -> Vec<Vec<u8>> {
-        let Some(id) = request_of(event) else { return Vec::new() };
-        let revision = revision_of(event);
+        let Some(id) = read_request_id(event) else { return Vec::new() };
+        let revision = read_revision(event);
         let taken_back = self.with_state(|state, _| {
-            let mut asked = state.asked.iter_mut();
+            let mut presented = state.presented.iter_mut();
             // Not sent if this revision, or a later one, was sent to the client already.
-            let asked = asked.find(|asked| asked.id == id && asked.over.is_none() && asked.shown.0 < revision)?;
-            asked.over = Some(event.position);
-            match asked.shown_as {
-                ShownAs::Question => Some(question::retracted(&id, asked.shown.0)),
+            let presented = presented.find(|presented| {
+                presented.id == id && presented.ended_at.is_none() && presented.version.0 < revision
+            })?;
+            presented.ended_at = Some(event.position);
+            match presented.presentation {
+                Presentation::Question => Some(question::retracted(&id, presented.version.0)),
                 // A tool call is updated in place.
-                ShownAs::ToolCall | ShownAs::ForDesk | ShownAs::Event => None,
+                Presentation::ToolCall | Presentation::Deferred | Presentation::Event => None,
             }
         });
         taken_back.flatten().into_iter().chain(self.opened(event)).collect()
@@ -335,11 +337,13 @@ impl SessionStream {
     fn resolved(&self, event: &Event) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
         let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
-        let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
+        let (Some(id), Some(end)) = (read_request_id(event), read) else { return messages };
         let log = self.core.directory.log();
         self.with_state(|state, _| {
-            let told_ends = state.entry.told_ends;
-            let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
+            let receives_ends = state.entry.receives_ends;
+            let Some(presented) =
+                state.presented.iter_mut().find(|presented| presented.id == id && presented.ended_at.is_none())
+            else {
                 // The client may display the request since an earlier connection. It was no longer open when this client requested it,
                 // even if it closed after the client had joined.
                 if state.entry.resumed {
@@ -347,17 +351,19 @@ impl SessionStream {
                 }
                 return;
             };
-            asked.over = Some(event.position);
-            match asked.shown_as {
-                ShownAs::ToolCall | ShownAs::ForDesk => {
+            presented.ended_at = Some(event.position);
+            match presented.presentation {
+                Presentation::ToolCall | Presentation::Deferred => {
                     messages.push(question::card_ended(&self.session, &id, &end));
                 }
-                ShownAs::Question if !asked.answered => messages.push(question::retracted(&id, asked.shown.0)),
-                ShownAs::Question | ShownAs::Event => {}
+                Presentation::Question if !presented.answered => {
+                    messages.push(question::retracted(&id, presented.version.0))
+                }
+                Presentation::Question | Presentation::Event => {}
             }
-            if told_ends {
+            if receives_ends {
                 let meta = serde_json::json!({ "request_id": id, "cursor": log.cursor(event.position) });
-                messages.push(question::permission_resolved(&self.session, &asked.tool_call, &end, meta));
+                messages.push(question::permission_resolved(&self.session, &presented.tool_call, &end, meta));
             }
         });
         messages
@@ -380,21 +386,21 @@ impl SessionStream {
 }
 
 /// Returns the revision that a request has after an event.
-fn revision_of(event: &Event) -> u64 {
+fn read_revision(event: &Event) -> u64 {
     #[derive(Deserialize)]
-    struct Of {
+    struct Body {
         revision: u64,
     }
-    serde_json::from_slice::<Of>(&event.body).map_or(u64::MAX, |of| of.revision)
+    serde_json::from_slice::<Body>(&event.body).map_or(u64::MAX, |body| body.revision)
 }
 
 /// Returns the request that an event is about.
-fn request_of(event: &Event) -> Option<RequestId> {
+fn read_request_id(event: &Event) -> Option<RequestId> {
     #[derive(Deserialize)]
-    struct Of<'a> {
+    struct Body<'a> {
         #[serde(borrow)]
         request_id: std::borrow::Cow<'a, str>,
     }
-    let of: Of<'_> = serde_json::from_slice(&event.body).ok()?;
-    RequestId::from_str(&of.request_id).ok()
+    let body: Body<'_> = serde_json::from_slice(&event.body).ok()?;
+    RequestId::from_str(&body.request_id).ok()
 }

@@ -178,10 +178,10 @@ impl<'a> Members<'a> {
     /// Returns the object without the members `without` and with the members `instead`.
     pub(super) fn with(&self, instead: &[(&str, &RawValue)], without: &[&str]) -> Box<RawValue> {
         let mut json = String::from("{");
-        let kept = self.0.iter().filter(|(name, _)| !without.contains(&&**name));
-        let kept = kept.filter(|(name, _)| !instead.iter().any(|(other, _)| name == other));
+        let rest = self.0.iter().filter(|(name, _)| !without.contains(&&**name));
+        let rest = rest.filter(|(name, _)| !instead.iter().any(|(other, _)| name == other));
         let all =
-            instead.iter().map(|(name, value)| (*name, *value)).chain(kept.map(|(name, value)| (&**name, *value)));
+            instead.iter().map(|(name, value)| (*name, *value)).chain(rest.map(|(name, value)| (&**name, *value)));
         for (n, (name, value)) in all.enumerate() {
             if n > 0 {
                 json.push(',');
@@ -206,11 +206,11 @@ pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
 /// Returns an event of one of ACP's kinds as `session/update`; the update is the event's body, byte for byte.
 pub(super) fn update(event: &Event, epoch: &Epoch) -> Vec<u8> {
     let mut meta = own_meta(event).unwrap_or_default();
-    meta.insert("plexus".into(), place(event, epoch));
-    say(&event.origin.session_id, &event.body, &meta)
+    meta.insert("plexus".into(), position_meta(event, epoch));
+    session_update(&event.origin.session_id, &event.body, &meta)
 }
 
-fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8> {
+fn session_update(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8> {
     let mut out = Vec::with_capacity(update.len() + 320);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
     out.extend_from_slice(json!(session).to_string().as_bytes());
@@ -224,7 +224,7 @@ fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8>
 
 /// Returns an update made by the gateway.
 pub(super) fn own_update(session: &SessionId, update: &Value) -> Vec<u8> {
-    say(session, update.to_string().as_bytes(), &Map::new())
+    session_update(session, update.to_string().as_bytes(), &Map::new())
 }
 
 /// Width of a surface's text, in columns.
@@ -249,7 +249,7 @@ pub(super) fn surface(event: &Event) -> Option<Vec<u8>> {
 }
 
 /// Returns the position of an event, for `_meta`.
-fn place(event: &Event, epoch: &Epoch) -> Value {
+fn position_meta(event: &Event, epoch: &Epoch) -> Value {
     let cursor = Cursor { epoch: epoch.clone(), position: event.position };
     json!({ "cursor": cursor, "run_id": event.run_id, "seq": event.seq, "at": event.at })
 }
@@ -288,7 +288,7 @@ pub(super) fn event(event: &Event, epoch: &Epoch) -> Vec<u8> {
 /// Returns the end of a run as the response to its prompt: ACP has five stop reasons, and any other end that is not a failure is
 /// `end_turn`.
 pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
-    match end_of(event, epoch) {
+    match run_result(event, epoch) {
         Ok(result) => response(id, Ok(&result)),
         Err(failure) => response(id, Err(&failure)),
     }
@@ -298,7 +298,7 @@ pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
 ///
 /// # Errors
 /// The run failed; the agent's own error if there is one.
-pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Failure> {
+pub(super) fn run_result(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Failure> {
     #[derive(Deserialize)]
     struct End {
         status: RunStatus,
@@ -313,8 +313,8 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
         (RunStatus::Cancelled, _) => "cancelled",
         (RunStatus::Error, _) => {
             return Err(own_error(event).unwrap_or_else(|| {
-                let words = end.message.unwrap_or_else(|| "the run failed".into());
-                Failure::new(-32603, "run_failed", words)
+                let message = end.message.unwrap_or_else(|| "the run failed".into());
+                Failure::new(-32603, "run_failed", message)
             }));
         }
         (_, Some("max_tokens")) => "max_tokens",
@@ -343,10 +343,10 @@ fn own_error(event: &Event) -> Option<Failure> {
 /// Returns the author of a prompt, if the event names one.
 pub(super) fn prompted_by(event: &Event) -> Option<Resolver> {
     #[derive(Deserialize)]
-    struct Of {
+    struct Body {
         by: Option<Resolver>,
     }
-    serde_json::from_slice::<Of>(&event.body).ok()?.by
+    serde_json::from_slice::<Body>(&event.body).ok()?.by
 }
 
 /// The settings of a session, read from its log.

@@ -38,10 +38,10 @@ pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, ClientSessionState>,
     /// Calls of the gateway that wait for the client's response.
     pub(super) calls: BTreeMap<String, oneshot::Sender<Answered>>,
-    asked: u64,
+    call_count: u64,
     entered: u64,
     /// `true` if the connection has ended; calls in progress then join no session.
-    pub(super) over: bool,
+    pub(super) closed: bool,
 }
 
 /// Maximum length of the name of a program that is stored with the sessions it opens, in characters.
@@ -68,8 +68,8 @@ impl Shared {
     }
 
     /// Accesses the state; short, and never across an await.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut Tables) -> T) -> T {
-        look(&mut self.tables.lock())
+    pub(super) fn with<T>(&self, read: impl FnOnce(&mut Tables) -> T) -> T {
+        read(&mut self.tables.lock())
     }
 
     /// Returns the client's capabilities.
@@ -119,7 +119,7 @@ impl Shared {
         method: &str,
         params: &RawValue,
     ) -> Result<Box<RawValue>, Failure> {
-        let refused = |why: &str| Failure::new(-32603, "client_not_asked", why);
+        let refused = |reason: &str| Failure::new(-32603, "client_not_asked", reason);
         let (answer, answered) = oneshot::channel();
         let id = self.with(|tables| {
             if tables.calls.len() >= CALLS_MAX {
@@ -128,9 +128,9 @@ impl Shared {
             let Some(state) = tables.sessions.get_mut(session) else {
                 return Err(refused("the client is no longer in this session"));
             };
-            tables.asked += 1;
-            let id = format!("c_{}", tables.asked);
-            if !state.say(shape::request(&id, method, &params)) {
+            tables.call_count += 1;
+            let id = format!("c_{}", tables.call_count);
+            if !state.queue(shape::request(&id, method, &params)) {
                 return Err(refused("the client does not read"));
             }
             tables.calls.insert(id.clone(), answer);
@@ -146,7 +146,7 @@ impl Shared {
     /// Adds the client to a session, replacing an earlier entry; its session stream begins again.
     pub(super) fn enter(&self, session: &SessionId, entry: Entry) -> Result<(), Failure> {
         self.with(|tables| {
-            room(tables, session)?;
+            check_member(tables, session)?;
             tables.entered += 1;
             let state = ClientSessionState::new(tables.entered, entry, tables.sessions.remove(session));
             tables.sessions.insert(session.clone(), state);
@@ -176,7 +176,7 @@ impl Drop for Asking {
             let open = tables.calls.remove(&self.id).is_some();
             if let Some(state) = tables.sessions.get_mut(&self.session).filter(|_| open) {
                 let params = serde_json::json!({ "requestId": self.id });
-                return state.say(shape::notification("$/cancel_request", &params));
+                return state.queue(shape::notification("$/cancel_request", &params));
             }
             false
         });
@@ -187,18 +187,18 @@ impl Drop for Asking {
 }
 
 /// Checks that the client may be in one more session.
-pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
-    if tables.over {
+pub(super) fn check_capacity(tables: &Tables) -> Result<(), Failure> {
+    if tables.closed {
         return Err(Failure::new(-32800, "gone", "the connection is over"));
     }
     if tables.sessions.len() < SESSIONS_MAX {
         return Ok(());
     }
-    let words = format!("a connection may be in at most {SESSIONS_MAX} sessions: close one");
-    Err(Failure::new(-32001, "too_many_sessions", words))
+    let message = format!("a connection may be in at most {SESSIONS_MAX} sessions: close one");
+    Err(Failure::new(-32001, "too_many_sessions", message))
 }
 
 /// Checks that the client may also be in this session.
-pub(super) fn room(tables: &Tables, session: &SessionId) -> Result<(), Failure> {
-    if tables.sessions.contains_key(session) { Ok(()) } else { full(tables) }
+pub(super) fn check_member(tables: &Tables, session: &SessionId) -> Result<(), Failure> {
+    if tables.sessions.contains_key(session) { Ok(()) } else { check_capacity(tables) }
 }

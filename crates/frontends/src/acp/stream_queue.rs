@@ -8,9 +8,9 @@ use plexus_protocol::{Position, SessionId};
 
 /// Maximum number of messages of a queue that were passed to the socket and are retained for a client that resumes without them; older
 /// ones are dropped.
-const KEPT: usize = 64;
+const RETAINED: usize = 64;
 /// Approximate maximum size of these messages, in bytes.
-const KEPT_BYTES: usize = 1 << 20;
+const RETAINED_BYTES: usize = 1 << 20;
 
 /// The messages of a stream that are not in the log.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(super) struct Message {
 
 impl StreamQueue {
     /// Makes the queue of a session.
-    pub(super) fn over(stream: SessionStream) -> Self {
+    pub(super) fn new(stream: SessionStream) -> Self {
         Self { streams: Arc::new(tokio::sync::Mutex::new(vec![stream])), ..Self::default() }
     }
 
@@ -78,7 +78,7 @@ impl StreamQueue {
         self.positions = positions;
         let out = self.written.iter().take_while(|message| message.number <= number);
         let (mut count, mut bytes) = out.fold((0, 0), |(count, bytes), one| (count + 1, bytes + one.json.len()));
-        while count > KEPT || bytes > KEPT_BYTES {
+        while count > RETAINED || bytes > RETAINED_BYTES {
             let Some(old) = self.written.pop_front() else { break };
             count -= 1;
             bytes -= old.json.len();
@@ -157,10 +157,10 @@ mod tests {
         queue.take(None);
         assert_eq!(queue.written.len(), 500);
         queue.flushed(100, BTreeMap::new());
-        assert_eq!((queue.written.len(), queue.written[0].number), (400 + KEPT, 37));
+        assert_eq!((queue.written.len(), queue.written[0].number), (400 + RETAINED, 37));
         queue.flushed(500, BTreeMap::new());
-        assert_eq!((queue.written.len(), queue.written[0].number), (KEPT, 437));
-        let big = vec![b' '; KEPT_BYTES / 2 + 1];
+        assert_eq!((queue.written.len(), queue.written[0].number), (RETAINED, 437));
+        let big = vec![b' '; RETAINED_BYTES / 2 + 1];
         queue.push(big.clone());
         queue.push(big);
         queue.take(None);

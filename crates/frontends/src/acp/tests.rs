@@ -105,7 +105,7 @@ fn answer(request: &Request, result: Value) -> Option<Value> {
     match question::reply(request, &raw(&result)).unwrap() {
         Reply::Answer(answer) => Some(serde_json::to_value(answer).unwrap()),
         Reply::NoAnswer => None,
-        Reply::ForDesk => Some(json!("for the desk")),
+        Reply::Deferred => Some(json!("for the desk")),
     }
 }
 

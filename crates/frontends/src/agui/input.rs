@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::say::is_ours;
+use super::events::is_gateway_id;
 use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer};
 use plexus_protocol::object;
 use plexus_protocol::schema::JsonObject;
@@ -164,12 +164,12 @@ impl RunAgentInput {
 
     /// Returns the user's message at the end of the conversation, if the client made it.
     pub(super) fn last(&self) -> Option<&Message> {
-        self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id))
+        self.messages.last().filter(|last| last.role == "user" && !is_gateway_id(&last.id))
     }
 
     /// Returns users' messages at the end of the conversation that the session does not have, oldest first.
     pub(super) fn new_messages(&self, known: impl Fn(&str) -> bool) -> Vec<&Message> {
-        let fresh = |message: &&Message| message.role == "user" && !is_ours(&message.id) && !known(&message.id);
+        let fresh = |message: &&Message| message.role == "user" && !is_gateway_id(&message.id) && !known(&message.id);
         let mut fresh: Vec<&Message> = self.messages.iter().rev().take_while(fresh).collect();
         fresh.reverse();
         fresh
@@ -286,7 +286,7 @@ fn block(part: &Value) -> Result<Value, Problem> {
 }
 
 /// The member of a payload that leaves the request to the user's computer.
-const DESK: &str = "decideAtDesk";
+const DEFER: &str = "decideAtDesk";
 
 /// Returns the schema of an answer to a request, for clients that draw forms: of the answers that a device with this risk limit may
 /// choose.
@@ -329,17 +329,17 @@ pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
             let named = request.items.iter().map(|item| json!({ "const": item.id, "title": item.label }));
             let named: Vec<Value> = named.collect();
             let most = if request.multi { request.items.len() } else { 1 };
-            let of = if named.is_empty() { json!({ "type": "string" }) } else { json!({ "oneOf": named }) };
-            fields["ids"] = json!({ "type": "array", "items": of, "maxItems": most });
+            let item_schema = if named.is_empty() { json!({ "type": "string" }) } else { json!({ "oneOf": named }) };
+            fields["ids"] = json!({ "type": "array", "items": item_schema, "maxItems": most });
         }
     }
     if request.allow_reason {
         fields["reason"] = reason;
     }
     if too_risky {
-        fields[DESK] = json!({ "const": true, "title": AnswerRole::Later.rule().verb });
+        fields[DEFER] = json!({ "const": true, "title": AnswerRole::Later.rule().verb });
     }
-    let alternatives = ["value", "ids", "approved", "optionId", DESK];
+    let alternatives = ["value", "ids", "approved", "optionId", DEFER];
     let required = alternatives.into_iter().filter(|name| fields.get(name).is_some());
     let required: Vec<Value> = required.map(|name| json!({ "required": [name] })).collect();
     json!({ "type": "object", "properties": fields, "anyOf": required, "additionalProperties": false })
@@ -360,8 +360,8 @@ struct Payload {
 }
 
 /// Returns whether an entry leaves the request to the user's computer.
-pub(super) fn is_for_desk(entry: &ResumeEntry) -> bool {
-    entry.status == Status::Resolved && entry.payload == json!({ DESK: true })
+pub(super) fn is_deferred(entry: &ResumeEntry) -> bool {
+    entry.status == Status::Resolved && entry.payload == json!({ DEFER: true })
 }
 
 /// Returns an entry as an answer; the session checks whether it is valid.

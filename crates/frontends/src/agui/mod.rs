@@ -5,8 +5,8 @@
 //! has ended. A request to users ends the AG-UI run with an interrupt, and the session's run continues in the next AG-UI run, regardless
 //! of which client answered. No state is stored besides the log: a client's earlier messages are read from it.
 
+mod events;
 mod input;
-mod say;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -27,8 +27,8 @@ use tokio::time::Instant;
 
 use input::{ResumeEntry, RunAgentInput};
 
+use self::events::{AgUiEvent, ClientView, Id};
 use self::input::{Message, Props};
-use self::say::{ClientView, Id, Say};
 use self::translate::{End, Outcome, Translator};
 use plexus_auth::{Approve, Caller, Device, Prompt, Target, Watch};
 use plexus_ledger::Charge;
@@ -139,7 +139,7 @@ struct Index {
     /// The position up to which the log is indexed.
     read_to: Position,
     /// The AG-UI ids of users' messages, with the messages under each.
-    messages: HashMap<String, Vec<SaidMessage>>,
+    messages: HashMap<String, Vec<SentMessage>>,
     /// The position of each run's first event.
     first: HashMap<RunId, Position>,
     ends: HashMap<RunId, End>,
@@ -148,14 +148,14 @@ struct Index {
 }
 
 /// A user's message in the log.
-struct SaidMessage {
+struct SentMessage {
     device: DeviceId,
     run: RunId,
     /// The digest of its text so far: a message may have several parts.
     text: Sha256,
 }
 
-impl SaidMessage {
+impl SentMessage {
     fn has(&self, text: &str) -> bool {
         self.text.clone().finalize() == Sha256::digest(text)
     }
@@ -164,33 +164,33 @@ impl SaidMessage {
 impl Index {
     fn event(&mut self, event: &plexus_protocol::Event) {
         #[derive(serde::Deserialize)]
-        struct Of {
+        struct RequestRef {
             request_id: RequestId,
         }
         self.first.entry(event.run_id.clone()).or_insert(event.position);
         match event.kind {
             Kind::UserMessageChunk => {
                 let Some((message, text)) = translate::marked_text(&event.body) else { return };
-                let Some(device) = said_by(&event.body) else { return };
+                let Some(device) = sender(&event.body) else { return };
                 let all = self.messages.entry(message).or_default();
                 match all.last_mut().filter(|last| last.device == device && last.run == event.run_id) {
                     Some(last) => last.text.update(text),
                     None => {
                         let text = Sha256::new_with_prefix(text);
-                        all.push(SaidMessage { device, run: event.run_id.clone(), text });
+                        all.push(SentMessage { device, run: event.run_id.clone(), text });
                     }
                 }
             }
             Kind::RunEnded => {
-                self.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
+                self.ends.extend(translate::read_run_end(event).map(|end| (end.run_id.clone(), end)));
             }
             Kind::RequestOpened => {
-                let of = serde_json::from_slice::<Of>(&event.body);
-                self.open.extend(of.ok().map(|of| (of.request_id, event.position)));
+                let opened = serde_json::from_slice::<RequestRef>(&event.body);
+                self.open.extend(opened.ok().map(|opened| (opened.request_id, event.position)));
             }
             Kind::RequestResolved => {
-                if let Ok(of) = serde_json::from_slice::<Of>(&event.body) {
-                    self.open.remove(&of.request_id);
+                if let Ok(resolved) = serde_json::from_slice::<RequestRef>(&event.body) {
+                    self.open.remove(&resolved.request_id);
                 }
             }
             _ => {}
@@ -202,7 +202,7 @@ impl Index {
 struct Known {
     index: Arc<Mutex<Index>>,
     /// The run of the client's last message, if it was sent before.
-    mine: Option<RunId>,
+    last_run: Option<RunId>,
     /// `true` if the id of the client's last message belongs to messages with other texts only.
     is_reused: bool,
 }
@@ -217,7 +217,7 @@ impl Known {
         last: Option<&Message>,
     ) -> Result<Self, SessionError> {
         let index = shared.index(session);
-        let (mine, is_reused) = {
+        let (last_run, is_reused) = {
             let mut index = index.lock().await;
             let head = log.head();
             // If the call is dropped in the middle, the index retains the events read so far.
@@ -227,18 +227,18 @@ impl Known {
             })
             .await?;
             index.read_to = index.read_to.max(head);
-            let said = last.and_then(|last| Some((index.messages.get(last.id())?, last.text())));
-            let (said, text) = said.map_or((&[][..], String::new()), |(said, text)| (said.as_slice(), text));
-            let mut same = said.iter().filter(|said| said.has(&text));
-            let mine = same.clone().rfind(|said| said.device == *device).map(|said| said.run.clone());
-            (mine, !said.is_empty() && same.next().is_none())
+            let sent = last.and_then(|last| Some((index.messages.get(last.id())?, last.text())));
+            let (sent, text) = sent.map_or((&[][..], String::new()), |(sent, text)| (sent.as_slice(), text));
+            let mut same = sent.iter().filter(|message| message.has(&text));
+            let last_run = same.clone().rfind(|message| message.device == *device).map(|message| message.run.clone());
+            (last_run, !sent.is_empty() && same.next().is_none())
         };
-        Ok(Self { index, mine, is_reused })
+        Ok(Self { index, last_run, is_reused })
     }
 }
 
 /// Returns the device that sent a user's message, as recorded by the gateway.
-fn said_by(body: &[u8]) -> Option<DeviceId> {
+fn sender(body: &[u8]) -> Option<DeviceId> {
     let body: Value = serde_json::from_slice(body).ok()?;
     body.pointer("/_meta/plexus/by/device_id")?.as_str()?.parse().ok()
 }
@@ -273,7 +273,7 @@ struct Answers {
     /// Receipts of closed requests that the client cancels.
     closed: Vec<Receipt>,
     /// Open requests that the client leaves to the user's computer.
-    for_desk: Vec<RequestId>,
+    deferred: Vec<RequestId>,
     /// The position of the first earlier answer.
     before: Option<Position>,
     /// The run of the interrupts.
@@ -308,10 +308,10 @@ async fn answers(
         answers.run = Some(request.run_id.clone());
         if props.cancel.requested() && entry.status == input::Status::Cancelled {
             // The cancel will withdraw it.
-        } else if input::is_for_desk(entry) {
+        } else if input::is_deferred(entry) {
             match request.receipt.clone() {
                 Some(receipt) => answers.closed.push(receipt),
-                None => answers.for_desk.push(known),
+                None => answers.deferred.push(known),
             }
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
@@ -323,8 +323,8 @@ async fn answers(
         } else if let Some(problem) = input::late(entry, &request) {
             return Err(problem);
         } else if let Some(receipt) = request.receipt.clone() {
-            let place = receipt.cursor.as_ref().map(|cursor| Position(cursor.position.0.saturating_sub(1)));
-            answers.before = answers.before.into_iter().chain(place).min();
+            let position = receipt.cursor.as_ref().map(|cursor| Position(cursor.position.0.saturating_sub(1)));
+            answers.before = answers.before.into_iter().chain(position).min();
             match receipt.state {
                 // An answered request is answered again with the same key, which returns the same receipt.
                 RequestState::Answered => {
@@ -360,8 +360,8 @@ async fn decide(
     key: &str,
 ) -> Result<Vec<Value>, Problem> {
     let mut outcomes: Vec<Value> = answers.closed.iter().map(|receipt| outcome(receipt, false)).collect();
-    let for_desk = answers.for_desk.iter();
-    outcomes.extend(for_desk.map(|id| json!({ "interruptId": id, "won": false, "state": "open", "deferred": true })));
+    let deferred = answers.deferred.iter();
+    outcomes.extend(deferred.map(|id| json!({ "interruptId": id, "won": false, "state": "open", "deferred": true })));
     let mut decided = false;
     for (id, answer) in &answers.open {
         match state.core.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
@@ -385,9 +385,9 @@ async fn decide(
 }
 
 /// Returns an idempotency key from the values that identify a repeated POST.
-fn key(of: &impl serde::Serialize) -> String {
+fn key(value: &impl serde::Serialize) -> String {
     // Plain values, which always serialize.
-    let digest = Sha256::digest(serde_json::to_vec(of).unwrap_or_default());
+    let digest = Sha256::digest(serde_json::to_vec(value).unwrap_or_default());
     format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest))
 }
 
@@ -419,14 +419,14 @@ async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
     let (session, _) = session_of::<Watch>(&state.core, &call)?;
     let caller = call.caller()?.clone();
     if !accepts(&call) {
-        let words = "this route responds with a stream: accept `text/event-stream`";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
+        let message = "this route responds with a stream: accept `text/event-stream`";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message));
     }
     let input: RunAgentInput = call.json()?;
     let props = input.check()?;
     let requested_cursor = requested_cursor(&call, &props)?;
     // The charge for the snapshots; queued messages are charged separately.
-    let _room = call.account.charge(SNAPSHOT)?;
+    let _charge = call.account.charge(SNAPSHOT)?;
     let begun = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) =
         show(&state, &session, &input, &props, requested_cursor, begun, call.account.nothing()).await?;
@@ -445,10 +445,10 @@ struct Begun {
     /// Users' messages in this POST: id and text.
     new_messages: Vec<(String, String)>,
     /// Open requests that the client leaves to the user's computer.
-    for_desk: Vec<RequestId>,
+    deferred: Vec<RequestId>,
     /// The maximum risk that the client's device may allow.
     limit: Option<Risk>,
-    said: Vec<Say>,
+    notices: Vec<AgUiEvent>,
 }
 
 async fn act(
@@ -472,7 +472,7 @@ async fn act(
         );
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "message_id_reused", detail));
     }
-    let new_messages = if known.mine.is_some() {
+    let new_messages = if known.last_run.is_some() {
         Vec::new()
     } else {
         let index = known.index.lock().await;
@@ -485,16 +485,16 @@ async fn act(
     let prompts =
         if blocks.is_empty() && !props.cancel.requested() { None } else { Some(caller.permit::<Prompt>(target)?) };
     let approves = if entries.is_empty() { None } else { Some(caller.permit::<Approve>(target)?) };
-    let mut said = Vec::new();
+    let mut notices = Vec::new();
     let mut cancelled = None;
     if let (Some(permit), true) = (&prompts, props.cancel.requested()) {
         match state.core.directory.cancel(permit, &session.session_id, props.cancel.run()).await {
             Ok(run) => {
-                said.push(Say::custom("cancel", json!({ "run_id": run })));
+                notices.push(AgUiEvent::custom("cancel", json!({ "run_id": run })));
                 cancelled = Some(run);
             }
             // No run is in progress, as the client requested.
-            Err(SessionError::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
+            Err(SessionError::NoRun) => notices.push(AgUiEvent::custom("cancel", json!({ "run_id": null }))),
             Err(refusal) => return Err(refusal.into()),
         }
     }
@@ -503,30 +503,30 @@ async fn act(
         // A repeated POST wins again.
         let key = key(&(device, &input.thread_id, &input.run_id));
         let outcomes = decide(state, permit, &mut answers, &key).await?;
-        said.push(Say::custom("resume", json!({ "interrupts": outcomes })));
+        notices.push(AgUiEvent::custom("resume", json!({ "interrupts": outcomes })));
     }
-    let mut target = known.mine.clone().or(answers.run).or(cancelled);
-    let mut shown = Vec::new();
+    let mut target = known.last_run.clone().or(answers.run).or(cancelled);
+    let mut new_prompt = Vec::new();
     if let (Some(permit), false) = (&prompts, blocks.is_empty()) {
         // A queued prompt is not in the log yet, but its key is.
         let names: Vec<&str> = new_messages.iter().map(|message| message.id()).collect();
         let key = Some(key(&(device, &input.thread_id, names)));
         let accepted = state.core.directory.prompt_once(permit, &session.session_id, blocks, key).await?;
-        said.push(Say::custom("prompt", json!(accepted)));
-        shown = new_messages.iter().map(|message| (message.id().to_owned(), message.text())).collect();
+        notices.push(AgUiEvent::custom("prompt", json!(accepted)));
+        new_prompt = new_messages.iter().map(|message| (message.id().to_owned(), message.text())).collect();
         if accepted.queued {
             // A queued prompt is sent when its run starts.
-            shown.clear();
+            new_prompt.clear();
         }
         target = Some(accepted.run_id);
     }
     let ignored = input.ignored();
     if !ignored.is_empty() {
         let message = "agents of this gateway cannot receive these over AG-UI: they were ignored";
-        said.push(Say::custom("ignored", json!({ "ignored": ignored, "message": message })));
+        notices.push(AgUiEvent::custom("ignored", json!({ "ignored": ignored, "message": message })));
     }
-    let (for_desk, limit) = (answers.for_desk, caller.device().grant.approve_up_to);
-    Ok(Begun { known, before, target, resumes_at, new_messages: shown, for_desk, limit, said })
+    let (deferred, limit) = (answers.deferred, caller.device().grant.approve_up_to);
+    Ok(Begun { known, before, target, resumes_at, new_messages: new_prompt, deferred, limit, notices })
 }
 
 /// Makes the first events, up to the snapshots, and the stream that follows them.
@@ -537,15 +537,15 @@ async fn show(
     props: &Props,
     requested_cursor: Option<Cursor>,
     begun: Begun,
-    room: Charge,
+    charge: Charge,
 ) -> Result<(Vec<u8>, Stream), Problem> {
-    let Begun { known, before, target, resumes_at, new_messages, for_desk, limit, mut said } = begun;
+    let Begun { known, before, target, resumes_at, new_messages, deferred, limit, mut notices } = begun;
     let log = state.core.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let read_to = log.head();
     let again = {
         let index = known.index.lock().await;
-        known.mine.as_ref().and_then(|run| index.first.get(run)).map(|first| Position(first.0.saturating_sub(1)))
+        known.last_run.as_ref().and_then(|run| index.first.get(run)).map(|first| Position(first.0.saturating_sub(1)))
     };
     let requested = requested_cursor.is_some();
     let requested_cursor = requested_cursor.or_else(|| again.or(resumes_at).map(|position| log.cursor(position)));
@@ -557,11 +557,12 @@ async fn show(
     };
     if requested && attach.resume != ResumeVerdict::Ok {
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
-        said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
+        notices
+            .push(AgUiEvent::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
-    let mut translator = Translator::new(&input.thread_id).of_device(limit, for_desk);
-    let mut shown = ClientView::default();
-    shown.state.extend(beginning(session));
+    let mut translator = Translator::new(&input.thread_id).for_device(limit, deferred);
+    let mut view = ClientView::default();
+    view.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };
     let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
@@ -573,39 +574,39 @@ async fn show(
             if let Some(fields) = body.as_object_mut() {
                 fields.remove("sessionUpdate");
             }
-            shown.state.insert(name.into(), body);
+            view.state.insert(name.into(), body);
         }
-        shown.state.insert("trimmed".into(), true.into());
+        view.state.insert("trimmed".into(), true.into());
     }
     let after = Position(from.position.0.saturating_sub(1));
     if older {
         // The current run and open requests are included, regardless of their age.
         for began in before_window(&known, session, from).await {
             let before = Position(began.0.saturating_sub(1));
-            each(log, session, before, began, |event| translator.fold(event, &mut shown)).await?;
+            each(log, session, before, began, |event| translator.fold(event, &mut view)).await?;
         }
     }
-    each(log, session, after, at, |event| translator.fold(event, &mut shown)).await?;
+    each(log, session, after, at, |event| translator.fold(event, &mut view)).await?;
     // With a cursor, the prompt comes at its own position.
     let new_messages = if requested { Vec::new() } else { new_messages };
-    let mut messages = shown.messages(SNAPSHOT);
+    let mut messages = view.messages(SNAPSHOT);
     let mut ahead: Vec<Id> = Vec::new();
-    for (id, text) in new_messages.into_iter().filter(|(id, _)| !shown.has(id)) {
+    for (id, text) in new_messages.into_iter().filter(|(id, _)| !view.has(id)) {
         messages.push(json!({ "id": id, "role": "user", "content": text }));
         ahead.push(id.into());
     }
     translator.listen(ahead);
     let mut out = Vec::new();
     translator.begin(&input.run_id, &mut out);
-    out.push(Say::MessagesSnapshot { messages });
-    out.push(Say::StateSnapshot { snapshot: Value::Object(shown.state) });
+    out.push(AgUiEvent::MessagesSnapshot { messages });
+    out.push(AgUiEvent::StateSnapshot { snapshot: Value::Object(view.state) });
     let mut first = Vec::new();
     let cursor = log.cursor(at);
     let last = out.len() - 1;
-    for (n, say) in out.iter().enumerate() {
-        say.write(&mut first, (n == last).then_some(&cursor), None);
+    for (n, item) in out.iter().enumerate() {
+        item.write(&mut first, (n == last).then_some(&cursor), None);
     }
-    said.iter().for_each(|say| say.write(&mut first, None, None));
+    notices.iter().for_each(|notice| notice.write(&mut first, None, None));
     let ended = {
         let index = known.index.lock().await;
         target.as_ref().and_then(|run| index.ends.get(run)).cloned()
@@ -615,13 +616,13 @@ async fn show(
         follow: FollowLog::new(log, filter.clone(), at, Subscriber::AgUi).until(read_to),
         filter,
         translator,
-        room,
+        charge,
         target,
         known: ended.filter(|_| !props.follow),
         follows: props.follow,
         read_to,
         interrupt_at: None,
-        over: false,
+        closed: false,
     };
     Ok((first, stream))
 }
@@ -630,10 +631,10 @@ async fn show(
 async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> Vec<Position> {
     let index = known.index.lock().await;
     let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
-    let mut places: Vec<Position> =
-        run.into_iter().chain(index.open.values()).filter(|place| **place < from.position).copied().collect();
-    places.sort_unstable();
-    places
+    let mut positions: Vec<Position> =
+        run.into_iter().chain(index.open.values()).filter(|position| **position < from.position).copied().collect();
+    positions.sort_unstable();
+    positions
 }
 
 /// Returns the member of the state for a kind that counts only by its latest event.
@@ -671,7 +672,7 @@ struct Stream {
     follow: FollowLog,
     translator: Translator,
     /// The charge for the memory of the translator.
-    room: Charge,
+    charge: Charge,
     /// The run with which the stream ends; without one, it ends when no run is in progress.
     target: Option<RunId>,
     /// The end of the target, if it ended before the POST.
@@ -682,37 +683,37 @@ struct Stream {
     read_to: Position,
     /// The time to end the run with an interrupt.
     interrupt_at: Option<Instant>,
-    over: bool,
+    closed: bool,
 }
 
 impl Stream {
     fn take(&mut self, page: &EventPage, out: &mut Vec<u8>) {
         for event in &page.events {
-            if self.over {
+            if self.closed {
                 return;
             }
-            let mut said = Vec::new();
-            let waited = self.translator.waits();
+            let mut items = Vec::new();
+            let waited = self.translator.is_waiting();
             let mut end = Vec::new();
             self.translator.end_between_runs(event, &mut end);
-            end.iter().for_each(|say| say.write(out, None, None));
-            self.translator.event(event, &mut said);
-            if self.room.resize(self.translator.held()).is_err() {
+            end.iter().for_each(|item| item.write(out, None, None));
+            self.translator.event(event, &mut items);
+            if self.charge.resize(self.translator.memory()).is_err() {
                 self.translator.forget_surfaces();
                 // Reducing a charge always succeeds.
-                let _ = self.room.resize(0);
+                let _ = self.charge.resize(0);
             }
-            if !said.is_empty() && !self.translator.active() {
+            if !items.is_empty() && !self.translator.active() {
                 let mut start = Vec::new();
                 self.translator.ensure(event, &mut start);
-                start.iter().for_each(|say| say.write(out, None, Some(event.at)));
+                start.iter().for_each(|item| item.write(out, None, Some(event.at)));
             }
             let cursor = self.log.cursor(event.position);
-            let last = said.len().saturating_sub(1);
-            for (n, say) in said.iter().enumerate() {
-                say.write(out, (n == last).then_some(&cursor), Some(event.at));
+            let last = items.len().saturating_sub(1);
+            for (n, item) in items.iter().enumerate() {
+                item.write(out, (n == last).then_some(&cursor), Some(event.at));
             }
-            if self.translator.waits() && !waited {
+            if self.translator.is_waiting() && !waited {
                 // The request may be answered already, later in the log.
                 self.read_to = self.read_to.max(self.log.head());
                 let read = self.follow.cursor().position;
@@ -721,31 +722,31 @@ impl Stream {
                 self.interrupt_at = None;
             }
             let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();
-            let mine = ended.filter(|end| self.follows || self.target.as_ref() == Some(&end.run_id));
-            if let Some(end) = mine {
+            let end = ended.filter(|end| self.follows || self.target.as_ref() == Some(&end.run_id));
+            if let Some(end) = end {
                 self.finish(&Outcome::Ended(end), &cursor, out);
             }
         }
     }
 
     fn finish(&mut self, outcome: &Outcome, cursor: &Cursor, out: &mut Vec<u8>) {
-        let mut said = Vec::new();
-        self.translator.finish(outcome, &mut said);
-        let last = said.len().saturating_sub(1);
-        for (n, say) in said.iter().enumerate() {
-            say.write(out, (n == last).then_some(cursor), None);
+        let mut items = Vec::new();
+        self.translator.finish(outcome, &mut items);
+        let last = items.len().saturating_sub(1);
+        for (n, item) in items.iter().enumerate() {
+            item.write(out, (n == last).then_some(cursor), None);
         }
         (self.interrupt_at, self.known) = (None, None);
-        self.over = !self.follows;
+        self.closed = !self.follows;
     }
 
     /// Ends the AG-UI run if there is a reason, once the log is read up to the last check.
     fn finish_if_done(&mut self, out: &mut Vec<u8>) {
         let cursor = self.follow.cursor();
-        if self.over || !self.translator.active() || cursor.position < self.read_to {
+        if self.closed || !self.translator.active() || cursor.position < self.read_to {
             return;
         }
-        if self.translator.waits() {
+        if self.translator.is_waiting() {
             let at = *self.interrupt_at.get_or_insert_with(|| Instant::now() + INTERRUPT_DELAY);
             if Instant::now() >= at {
                 self.finish(&Outcome::Interrupt, &cursor, out);
@@ -771,7 +772,7 @@ impl News for Stream {
                 // The current state may be a reason to end.
                 self.finish_if_done(&mut out);
                 if out.is_empty() {
-                    if self.over {
+                    if self.closed {
                         return None;
                     }
                     let at = self.interrupt_at;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::events::is_gateway_id;
+use super::events::{AgUiEvent, ClientView};
 use super::input::{self, ResumeEntry, RunAgentInput, Status};
-use super::say::is_ours;
-use super::say::{ClientView, Say};
 use super::translate::{Outcome, Translator};
 use super::{beginning, named};
 use plexus_protocol::{
@@ -316,8 +316,8 @@ fn log() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-fn json_of(say: &Say) -> Value {
-    serde_json::to_value(say).unwrap()
+fn json_of(event: &AgUiEvent) -> Value {
+    serde_json::to_value(event).unwrap()
 }
 
 /// Returns the text in the log.
@@ -330,14 +330,14 @@ fn text(log: &[Event], kind: Kind) -> String {
 /// A client that comes at `from`, and is told the rest; interrupts wherever `cut` says.
 fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Value>) {
     let mut translator = Translator::new("thread");
-    let mut shown = ClientView::default();
-    shown.state.extend(beginning(&session()));
-    log[..from].iter().for_each(|event| translator.fold(event, &mut shown));
+    let mut view = ClientView::default();
+    view.state.extend(beginning(&session()));
+    log[..from].iter().for_each(|event| translator.fold(event, &mut view));
     translator.listen(Vec::new());
     let mut out = Vec::new();
     translator.begin("first", &mut out);
-    out.push(Say::MessagesSnapshot { messages: shown.messages(usize::MAX) });
-    out.push(Say::StateSnapshot { snapshot: Value::Object(shown.state) });
+    out.push(AgUiEvent::MessagesSnapshot { messages: view.messages(usize::MAX) });
+    out.push(AgUiEvent::StateSnapshot { snapshot: Value::Object(view.state) });
     for (n, event) in log.iter().enumerate().skip(from) {
         let mut said = Vec::new();
         translator.end_between_runs(event, &mut out);
@@ -349,7 +349,7 @@ fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Va
         if cut.contains(&n) {
             let ended = translator.ended().cloned();
             let outcome =
-                if translator.waits() { Outcome::Interrupt } else { ended.map_or(Outcome::Idle, Outcome::Ended) };
+                if translator.is_waiting() { Outcome::Interrupt } else { ended.map_or(Outcome::Idle, Outcome::Ended) };
             translator.finish(&outcome, &mut out);
         }
     }
@@ -577,7 +577,13 @@ fn prompt_is_what_the_session_does_not_have_yet() {
             .is_empty(),
         "it is ours"
     );
-    assert!(is_ours("m_12") && !is_ours("m_") && !is_ours("u1") && !is_ours("m_1x") && !is_ours("ü"));
+    assert!(
+        is_gateway_id("m_12")
+            && !is_gateway_id("m_")
+            && !is_gateway_id("u1")
+            && !is_gateway_id("m_1x")
+            && !is_gateway_id("ü")
+    );
 }
 
 #[test]
@@ -674,26 +680,26 @@ async fn log_is_read_once_and_then_only_new_events() {
         super::Known::read(&shared, &log, &session, &device, Some(&message(last, "x"))).await.unwrap()
     };
     said("r_1", "u1").await;
-    assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
+    assert_eq!(known("u1").await.last_run, Some(RunId::trusted("r_1")));
     // What was read is not read again: it is known though the log has it no more.
     let trim = Trim { session_id: origin.session_id.clone(), through: log.head(), base: None };
     assert_eq!(log.trim(vec![trim]).await.unwrap(), 1);
     said("r_2", "u2").await;
     let both = known("u2").await;
-    assert_eq!(both.mine, Some(RunId::trusted("r_2")));
-    assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
+    assert_eq!(both.last_run, Some(RunId::trusted("r_2")));
+    assert_eq!(known("u1").await.last_run, Some(RunId::trusted("r_1")));
     assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     for (device, text, reused) in [(&other, "x", false), (&other, "y", true), (&device, "y", true)] {
         let known = super::Known::read(&shared, &log, &session, device, Some(&message("u2", text))).await.unwrap();
-        assert!(known.mine.is_none() && known.is_reused == reused, "another device's, or another text: {text}");
+        assert!(known.last_run.is_none() && known.is_reused == reused, "another device's, or another text: {text}");
     }
     // A message of several parts is known by all of them.
     said("r_2", "u2").await;
     let parts = json!({ "id": "u2", "role": "user", "content": [{ "type": "text", "text": "x" }, { "type": "text", "text": "x" }] });
     let parts: input::Message = serde_json::from_value(parts).unwrap();
     let known = super::Known::read(&shared, &log, &session, &device, Some(&parts)).await.unwrap();
-    assert_eq!((known.mine, known.is_reused), (Some(RunId::trusted("r_2")), false));
+    assert_eq!((known.last_run, known.is_reused), (Some(RunId::trusted("r_2")), false));
 }
 
 #[test]
@@ -715,7 +721,8 @@ fn agui_run_after_events_between_runs_is_an_agui_run_of_its_own() {
         }
         out.append(&mut said);
     }
-    let runs: Vec<Value> = out.iter().map(json_of).filter(|say| !say["runId"].is_null()).collect();
-    let runs: Vec<_> = runs.iter().map(|say| (say["type"].as_str().unwrap(), say["runId"].as_str().unwrap())).collect();
+    let runs: Vec<Value> = out.iter().map(json_of).filter(|event| !event["runId"].is_null()).collect();
+    let runs: Vec<_> =
+        runs.iter().map(|event| (event["type"].as_str().unwrap(), event["runId"].as_str().unwrap())).collect();
     assert_eq!(runs, [("RUN_STARTED", "r_0_1@1"), ("RUN_FINISHED", "r_0_1@1"), ("RUN_STARTED", "r_1#1")]);
 }

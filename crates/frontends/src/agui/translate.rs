@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::say::{ClientView, Id, Patch, Role, Say, is_ours};
+use super::events::{AgUiEvent, ClientView, Id, Patch, Role, is_gateway_id};
 use plexus_protocol::transcript::{ChunkTarget, MessageKey, MessageTracker, ToolContent, parent_from_meta};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
@@ -72,10 +72,10 @@ struct Tool {
     /// `true` if `TOOL_CALL_END` was sent.
     whole: bool,
     /// `true` if `TOOL_CALL_RESULT` was sent.
-    over: bool,
+    finished: bool,
     title: String,
     /// The last text that was sent.
-    said: String,
+    text: String,
 }
 
 impl Tool {
@@ -106,7 +106,7 @@ pub(super) struct Translator {
     /// The maximum risk that the client's device may allow.
     limit: Option<Risk>,
     /// The requests that the client has left to the user's computer.
-    for_desk: Vec<RequestId>,
+    deferred: Vec<RequestId>,
     run: Option<RunId>,
     /// The part of the run: 1, and one more each time the run continued after its requests.
     part: u32,
@@ -162,7 +162,7 @@ pub(super) fn marked_text(body: &[u8]) -> Option<(String, String)> {
 }
 
 /// Returns the end of a run, from the body of its `run_ended`.
-pub(super) fn end_of(event: &Event) -> Option<End> {
+pub(super) fn read_run_end(event: &Event) -> Option<End> {
     #[derive(Deserialize)]
     struct Body {
         status: RunStatus,
@@ -176,7 +176,7 @@ pub(super) fn end_of(event: &Event) -> Option<End> {
 
 impl Translator {
     /// Returns the approximate memory of the surfaces that the translator follows, in bytes.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.surfaces.memory()
     }
 
@@ -199,7 +199,7 @@ impl Translator {
             activities: HashMap::new(),
             open: Vec::new(),
             limit: None,
-            for_desk: Vec::new(),
+            deferred: Vec::new(),
             run: None,
             part: 1,
             queue: Vec::new(),
@@ -209,15 +209,15 @@ impl Translator {
     }
 
     /// Sets the maximum risk that the client's device may allow, and the requests that the client leaves to the user's computer.
-    pub(super) fn of_device(self, limit: Option<Risk>, for_desk: Vec<RequestId>) -> Self {
-        Self { limit, for_desk, ..self }
+    pub(super) fn for_device(self, limit: Option<Risk>, deferred: Vec<RequestId>) -> Self {
+        Self { limit, deferred, ..self }
     }
 
     /// Folds an event into the snapshot of a new client; nothing is sent.
-    pub(super) fn fold(&mut self, event: &Event, shown: &mut ClientView) {
+    pub(super) fn fold(&mut self, event: &Event, view: &mut ClientView) {
         let mut out = Vec::new();
         self.event(event, &mut out);
-        out.iter().for_each(|say| shown.apply(say));
+        out.iter().for_each(|item| view.apply(item));
     }
 
     /// Ends the fold: from now on events are sent to a client that has not received a start.
@@ -232,13 +232,13 @@ impl Translator {
     }
 
     /// Returns whether the agent waits for users who can answer here.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.asks().next().is_some()
     }
 
     /// Returns the open requests that the client can answer.
     fn asks(&self) -> impl Iterator<Item = &Request> {
-        let open = self.open.iter().filter(|(id, _)| !self.for_desk.contains(id));
+        let open = self.open.iter().filter(|(id, _)| !self.deferred.contains(id));
         open.map(|(_, request)| &**request).filter(|request| !request.observe_only)
     }
 
@@ -253,24 +253,24 @@ impl Translator {
     }
 
     /// Begins an AG-UI run.
-    pub(super) fn begin(&mut self, run_id: &str, out: &mut Vec<Say>) {
+    pub(super) fn begin(&mut self, run_id: &str, out: &mut Vec<AgUiEvent>) {
         let run_id: Id = run_id.into();
         self.active = Some(Arc::clone(&run_id));
         self.between_runs = false;
         self.ended = None;
-        out.push(Say::RunStarted { thread_id: Arc::clone(&self.thread), run_id, protocol_version: PROTOCOL });
+        out.push(AgUiEvent::RunStarted { thread_id: Arc::clone(&self.thread), run_id, protocol_version: PROTOCOL });
     }
 
     /// Ends the AG-UI run of events between runs when a run begins, regardless of the division of the events into pages. To be called
     /// before [`event`](Self::event).
-    pub(super) fn end_between_runs(&mut self, event: &Event, out: &mut Vec<Say>) {
+    pub(super) fn end_between_runs(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         if self.between_runs && event.kind == Kind::RunStarted {
             self.finish(&Outcome::Idle, out);
         }
     }
 
     /// Begins an AG-UI run for this event if none is in progress: the next part of its own run.
-    pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<Say>) {
+    pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         if self.active.is_some() {
             return;
         }
@@ -286,7 +286,7 @@ impl Translator {
     }
 
     /// Ends the AG-UI run.
-    pub(super) fn finish(&mut self, outcome: &Outcome, out: &mut Vec<Say>) {
+    pub(super) fn finish(&mut self, outcome: &Outcome, out: &mut Vec<AgUiEvent>) {
         let Some(run_id) = self.active.clone() else { return };
         self.close_text(out);
         self.close_tools(out);
@@ -297,28 +297,28 @@ impl Translator {
             Outcome::Interrupt => {
                 let interrupts: Vec<Value> = self.asks().map(|request| self.interrupt(request)).collect();
                 let outcome = json!({ "type": "interrupt", "interrupts": interrupts });
-                Say::RunFinished { thread_id, run_id, result: None, outcome }
+                AgUiEvent::RunFinished { thread_id, run_id, result: None, outcome }
             }
             Outcome::Idle => {
-                Say::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "success" }) }
+                AgUiEvent::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "success" }) }
             }
             Outcome::Ended(End { status: RunStatus::Error, message, .. }) => {
                 let message = message.clone().unwrap_or_else(|| "the run failed".into());
-                Say::RunError { message, code: "run_failed" }
+                AgUiEvent::RunError { message, code: "run_failed" }
             }
             Outcome::Ended(End { status: RunStatus::Cancelled, .. }) => {
-                Say::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "cancelled" }) }
+                AgUiEvent::RunFinished { thread_id, run_id, result: None, outcome: json!({ "type": "cancelled" }) }
             }
             Outcome::Ended(End { run_id: run, stop_reason, .. }) => {
                 let result = json!({ "run_id": run, "stop_reason": stop_reason });
                 let outcome = json!({ "type": "success" });
-                Say::RunFinished { thread_id, run_id, result: Some(result), outcome }
+                AgUiEvent::RunFinished { thread_id, run_id, result: Some(result), outcome }
             }
         });
     }
 
     /// Translates one event of the log.
-    pub(super) fn event(&mut self, event: &Event, out: &mut Vec<Say>) {
+    pub(super) fn event(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         match event.kind {
             Kind::UserMessageChunk => self.chunk(Role::User, event, out),
             Kind::AgentMessageChunk => self.chunk(Role::Assistant, event, out),
@@ -350,32 +350,32 @@ impl Translator {
     }
 
     /// Ends the message that is being sent.
-    fn close_text(&mut self, out: &mut Vec<Say>) {
+    fn close_text(&mut self, out: &mut Vec<AgUiEvent>) {
         match self.streaming.take() {
             Some((Role::Reasoning, id)) => {
-                out.push(Say::ReasoningMessageEnd { message_id: Arc::clone(&id) });
-                out.push(Say::ReasoningEnd { message_id: id });
+                out.push(AgUiEvent::ReasoningMessageEnd { message_id: Arc::clone(&id) });
+                out.push(AgUiEvent::ReasoningEnd { message_id: id });
             }
-            Some((_, id)) => out.push(Say::TextMessageEnd { message_id: id }),
+            Some((_, id)) => out.push(AgUiEvent::TextMessageEnd { message_id: id }),
             None => {}
         }
     }
 
-    fn chunk(&mut self, role: Role, event: &Event, out: &mut Vec<Say>) {
+    fn chunk(&mut self, role: Role, event: &Event, out: &mut Vec<AgUiEvent>) {
         let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(&event.body) else { return raw(event, out) };
         let block = serde_json::from_str::<Block<'_>>(chunk.content.get()).ok();
         let text = block.as_ref().filter(|block| block.kind.as_deref() == Some("text"));
         let text = text.and_then(|block| block.text.as_deref());
         let Some(text) = text else { return self.content(role, event, chunk.content, out) };
-        let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
-        let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
-        let named = mine.or(chunk.message_id.as_deref());
+        let client_id = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
+        let client_id = client_id.filter(|id| role == Role::User && !id.is_empty() && !is_gateway_id(id));
+        let named = client_id.or(chunk.message_id.as_deref());
         let parent = chunk.meta.and_then(|meta| parent_from_meta(&mut serde_json::Deserializer::from_str(meta.get())));
         let key = MessageKey::new(role.in_transcript(), event.run_id.as_str(), named, parent.as_deref());
         let target = self.tracker.chunk(&key, event.position);
-        let id: Id = match (target, &self.message, mine) {
+        let id: Id = match (target, &self.message, client_id) {
             (ChunkTarget::Current(_), Some(id), _) => Arc::clone(id),
-            (_, _, Some(mine)) => mine.into(),
+            (_, _, Some(client_id)) => client_id.into(),
             (target, ..) => format!("m_{}", target.first(event.position)).into(),
         };
         self.message = Some(Arc::clone(&id));
@@ -386,19 +386,19 @@ impl Translator {
             self.close_text(out);
             let message_id = Arc::clone(&id);
             if role == Role::Reasoning {
-                out.push(Say::ReasoningStart { message_id: Arc::clone(&id) });
-                out.push(Say::ReasoningMessageStart { message_id, role: role.as_str() });
+                out.push(AgUiEvent::ReasoningStart { message_id: Arc::clone(&id) });
+                out.push(AgUiEvent::ReasoningMessageStart { message_id, role: role.as_str() });
             } else {
-                out.push(Say::TextMessageStart { message_id, role: role.as_str() });
+                out.push(AgUiEvent::TextMessageStart { message_id, role: role.as_str() });
             }
             self.streaming = Some((role, Arc::clone(&id)));
         }
         for piece in pieces(text) {
             let (message_id, delta) = (Arc::clone(&id), piece.to_owned());
             out.push(if role == Role::Reasoning {
-                Say::ReasoningMessageContent { message_id, delta }
+                AgUiEvent::ReasoningMessageContent { message_id, delta }
             } else {
-                Say::TextMessageContent { message_id, delta }
+                AgUiEvent::TextMessageContent { message_id, delta }
             });
         }
         if role == Role::User {
@@ -408,25 +408,25 @@ impl Translator {
     }
 
     /// Sends a part of a message that is not text.
-    fn content(&mut self, role: Role, event: &Event, block: &RawValue, out: &mut Vec<Say>) {
+    fn content(&mut self, role: Role, event: &Event, block: &RawValue, out: &mut Vec<AgUiEvent>) {
         if event.body.len() > EVENT_MAX {
             return self.too_large(event, out);
         }
         let content = json!({ "role": role.as_str(), "run_id": event.run_id, "block": block });
         let Value::Object(content) = content else { return };
         let message_id = format!("a_{}", event.position).into();
-        out.push(Say::ActivitySnapshot { message_id, activity_type: "content", content, replace: true });
+        out.push(AgUiEvent::ActivitySnapshot { message_id, activity_type: "content", content, replace: true });
     }
 
     /// Sends the position of an event that is too large for clients.
-    fn too_large(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn too_large(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let (bytes, kind) = (event.body.len(), event.kind.as_str());
         let value = json!({ "run_id": event.run_id, "seq": event.seq, "kind": kind, "bytes": bytes,
             "message": "this event is too large for an AG-UI client: read it from the session's log at this cursor" });
-        out.push(Say::custom("too_large", value));
+        out.push(AgUiEvent::custom("too_large", value));
     }
 
-    fn tool(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn tool(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let Ok(mut update) = serde_json::from_slice::<Map<String, Value>>(&event.body) else { return raw(event, out) };
         let Some(native) = update.get("toolCallId").and_then(Value::as_str).map(ToOwned::to_owned) else {
             return raw(event, out);
@@ -437,7 +437,7 @@ impl Translator {
         update.remove("sessionUpdate");
         let known = self.tools.contains_key(&native);
         if !known && self.tools.len() >= TOOLS {
-            self.tools.retain(|_, tool| !tool.over);
+            self.tools.retain(|_, tool| !tool.finished);
             if self.tools.len() >= TOOLS {
                 self.close_tools(out);
                 self.tools.clear();
@@ -449,18 +449,18 @@ impl Translator {
             name: name.to_owned(),
             started: false,
             whole: false,
-            over: false,
+            finished: false,
             title: String::new(),
-            said: String::new(),
+            text: String::new(),
         };
         let tool = self.tools.entry(native).or_insert(fresh);
         let (id, activity): (Id, Id) = (tool.id(), format!("a_{}", tool.at).into());
         if let Some(title) = update.get("title").and_then(Value::as_str) {
             tool.title = cut(title, RESULT_MAX).to_owned();
         }
-        let said = tool_text(&update);
-        if !said.is_empty() {
-            tool.said = said;
+        let text = tool_text(&update);
+        if !text.is_empty() {
+            tool.text = text;
         }
         let status = update.get("status").and_then(Value::as_str).unwrap_or_default().to_owned();
         let input = update.get("rawInput").filter(|input| !input.is_null()).map(ToString::to_string);
@@ -477,42 +477,42 @@ impl Translator {
                 .map(|(key, value)| Patch::add(format!("/{key}"), value))
                 .collect();
             if !patch.is_empty() {
-                out.push(Say::ActivityDelta { message_id: activity, activity_type: "tool_call", patch });
+                out.push(AgUiEvent::ActivityDelta { message_id: activity, activity_type: "tool_call", patch });
             }
         } else {
             start(tool, out);
-            out.push(Say::ActivitySnapshot {
+            out.push(AgUiEvent::ActivitySnapshot {
                 message_id: activity,
                 activity_type: "tool_call",
                 content: update,
                 replace: true,
             });
         }
-        let over = matches!(status.as_str(), "completed" | "failed");
-        if input.is_some() || over || status == "in_progress" {
+        let finished = matches!(status.as_str(), "completed" | "failed");
+        if input.is_some() || finished || status == "in_progress" {
             whole(tool, input, out);
         }
-        if over && !tool.over {
-            tool.over = true;
-            let said = std::mem::take(&mut tool.said);
-            let content = if said.is_empty() { status } else { cut(&said, RESULT_MAX).to_owned() };
+        if finished && !tool.finished {
+            tool.finished = true;
+            let text = std::mem::take(&mut tool.text);
+            let content = if text.is_empty() { status } else { cut(&text, RESULT_MAX).to_owned() };
             let message_id = format!("r_{}", tool.at).into();
-            out.push(Say::ToolCallResult { message_id, tool_call_id: id, content, role: "tool" });
+            out.push(AgUiEvent::ToolCallResult { message_id, tool_call_id: id, content, role: "tool" });
         }
     }
 
     /// Ends the arguments of all open calls.
-    fn close_tools(&mut self, out: &mut Vec<Say>) {
+    fn close_tools(&mut self, out: &mut Vec<AgUiEvent>) {
         let mut open: Vec<&mut Tool> = self.tools.values_mut().filter(|tool| !tool.whole).collect();
         open.sort_by_key(|tool| tool.at);
         open.into_iter().for_each(|tool| whole(tool, None, out));
     }
 
-    fn run_started(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn run_started(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         self.tracker.interrupt();
         self.close_text(out);
         self.close_tools(out);
-        self.tools.retain(|_, tool| !tool.over);
+        self.tools.retain(|_, tool| !tool.finished);
         (self.run, self.part) = (Some(event.run_id.clone()), 1);
         let waited = self.queue.len();
         self.queue.retain(|run| *run != event.run_id);
@@ -520,11 +520,11 @@ impl Translator {
         if self.queue.len() != waited {
             delta.push(Patch::add("/queue", json!(self.queue)));
         }
-        out.push(Say::StateDelta { delta });
+        out.push(AgUiEvent::StateDelta { delta });
         custom(event, out);
     }
 
-    fn run_status(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn run_status(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let body = body(event);
         let delta = if body["status"] == "queued" {
             if !self.queue.contains(&event.run_id) {
@@ -534,10 +534,10 @@ impl Translator {
         } else {
             Patch::add("/run", body)
         };
-        out.push(Say::StateDelta { delta: vec![delta] });
+        out.push(AgUiEvent::StateDelta { delta: vec![delta] });
     }
 
-    fn run_ended(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn run_ended(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let mut delta = Vec::new();
         if self.run.as_ref() == Some(&event.run_id) {
             self.tracker.interrupt();
@@ -552,27 +552,27 @@ impl Translator {
             delta.push(Patch::add("/queue", json!(self.queue)));
         }
         if !delta.is_empty() {
-            out.push(Say::StateDelta { delta });
+            out.push(AgUiEvent::StateDelta { delta });
         }
-        self.ended = end_of(event);
+        self.ended = read_run_end(event);
         custom(event, out);
     }
 
-    fn opened(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn opened(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return raw(event, out) };
         self.close_text(out);
-        let asked = request.tool_call_id.as_ref().and_then(|id| self.tools.get_mut(id));
-        if let Some(tool) = asked {
+        let tool = request.tool_call_id.as_ref().and_then(|id| self.tools.get_mut(id));
+        if let Some(tool) = tool {
             whole(tool, None, out);
         }
         let id = request.request_id.clone();
-        let delta = vec![Patch::add(format!("/requests/{id}"), shown(&request))];
-        out.push(Say::StateDelta { delta });
+        let delta = vec![Patch::add(format!("/requests/{id}"), request_value(&request))];
+        out.push(AgUiEvent::StateDelta { delta });
         self.open.retain(|(known, _)| *known != id);
         self.open.push((id, Arc::new(Request { native: None, ..request })));
     }
 
-    fn resolved(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn resolved(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         #[derive(Deserialize)]
         struct Resolved {
             request_id: RequestId,
@@ -583,7 +583,7 @@ impl Translator {
         let before = self.open.len();
         self.open.retain(|(known, _)| *known != request_id);
         if self.open.len() != before {
-            out.push(Say::StateDelta { delta: vec![Patch::Remove { path: format!("/requests/{request_id}") }] });
+            out.push(AgUiEvent::StateDelta { delta: vec![Patch::Remove { path: format!("/requests/{request_id}") }] });
             if self.open.is_empty() {
                 self.part = self.part.saturating_add(1);
             }
@@ -592,7 +592,7 @@ impl Translator {
     }
 
     /// Sends a surface as the activity that clients with A2UI draw, whole after each change, with its text for others.
-    fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
+    fn surface(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         let Ok(change) = serde_json::from_slice::<Change>(&event.body) else { return raw(event, out) };
         let name = change.surface.as_str();
         let content = match self.surfaces.apply(&change) {
@@ -619,7 +619,7 @@ impl Translator {
         if change.closed {
             self.activities.remove(name);
         }
-        out.push(Say::ActivitySnapshot { message_id, activity_type: "a2ui-surface", content, replace: true });
+        out.push(AgUiEvent::ActivitySnapshot { message_id, activity_type: "a2ui-surface", content, replace: true });
     }
 
     /// Returns a request as an interrupt.
@@ -633,7 +633,7 @@ impl Translator {
         let message = if request.display.is_empty() { &request.title } else { &request.display };
         let mut interrupt = json!({
             "id": request.request_id, "reason": reason, "message": message,
-            "responseSchema": super::input::schema(request, self.limit), "metadata": { "plexus": shown(request) },
+            "responseSchema": super::input::schema(request, self.limit), "metadata": { "plexus": request_value(request) },
         });
         if let Some(tool) = request.tool_call_id.as_ref().and_then(|id| self.tools.get(id)) {
             interrupt["toolCallId"] = json!(tool.id());
@@ -667,7 +667,7 @@ fn surface_activity(surface: &Surface) -> Map<String, Value> {
 }
 
 /// Returns a request without the runtime's own message.
-fn shown(request: &Request) -> Value {
+fn request_value(request: &Request) -> Value {
     let mut value = serde_json::to_value(Request { native: None, ..request.clone() }).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         fields.remove("generation");
@@ -676,15 +676,19 @@ fn shown(request: &Request) -> Value {
 }
 
 /// Sends the start of a call. A client that joined in the middle has the call already and resumes it.
-fn start(tool: &mut Tool, out: &mut Vec<Say>) {
+fn start(tool: &mut Tool, out: &mut Vec<AgUiEvent>) {
     if !std::mem::replace(&mut tool.started, true) {
         let parent_message_id = format!("c_{}", tool.at).into();
-        out.push(Say::ToolCallStart { tool_call_id: tool.id(), tool_call_name: tool.name.clone(), parent_message_id });
+        out.push(AgUiEvent::ToolCallStart {
+            tool_call_id: tool.id(),
+            tool_call_name: tool.name.clone(),
+            parent_message_id,
+        });
     }
 }
 
 /// Sends a call's arguments and their end.
-fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
+fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<AgUiEvent>) {
     if std::mem::replace(&mut tool.whole, true) {
         return;
     }
@@ -693,16 +697,16 @@ fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
     let input = input.unwrap_or_else(|| json!({ "title": tool.title }).to_string());
     tool.title = String::new();
     for piece in pieces(&input) {
-        out.push(Say::ToolCallArgs { tool_call_id: Arc::clone(&id), delta: piece.to_owned() });
+        out.push(AgUiEvent::ToolCallArgs { tool_call_id: Arc::clone(&id), delta: piece.to_owned() });
     }
-    out.push(Say::ToolCallEnd { tool_call_id: id });
+    out.push(AgUiEvent::ToolCallEnd { tool_call_id: id });
 }
 
 /// Returns the text of a tool's result: its content, else its output.
 fn tool_text(update: &Map<String, Value>) -> String {
-    let mut said: Vec<Cow<'_, str>> = Vec::new();
+    let mut parts: Vec<Cow<'_, str>> = Vec::new();
     for entry in update.get("content").and_then(Value::as_array).into_iter().flatten() {
-        said.push(match ToolContent::read(entry) {
+        parts.push(match ToolContent::read(entry) {
             ToolContent::Text(text) => text.into(),
             ToolContent::Block(block) => block.to_string().into(),
             ToolContent::Diff { path: "", .. } => "changed a file".into(),
@@ -710,14 +714,14 @@ fn tool_text(update: &Map<String, Value>) -> String {
             ToolContent::Terminal(_) | ToolContent::Other(_) => entry.to_string().into(),
         });
     }
-    if said.is_empty() {
+    if parts.is_empty() {
         match update.get("rawOutput") {
             None | Some(Value::Null) => {}
-            Some(Value::String(text)) => said.push(text.into()),
-            Some(other) => said.push(other.to_string().into()),
+            Some(Value::String(text)) => parts.push(text.into()),
+            Some(other) => parts.push(other.to_string().into()),
         }
     }
-    cut(&said.join("\n"), RESULT_MAX).to_owned()
+    cut(&parts.join("\n"), RESULT_MAX).to_owned()
 }
 
 /// Returns the first `most` bytes of a text, cut at a character boundary.
@@ -746,23 +750,23 @@ fn body(event: &Event) -> Value {
 }
 
 /// Sends a changed part of the state.
-fn state(name: &str, event: &Event, out: &mut Vec<Say>) {
+fn state(name: &str, event: &Event, out: &mut Vec<AgUiEvent>) {
     let body = body(event);
     if body.is_object() {
-        out.push(Say::StateDelta { delta: vec![Patch::add(format!("/{name}"), body)] });
+        out.push(AgUiEvent::StateDelta { delta: vec![Patch::add(format!("/{name}"), body)] });
     } else {
         raw(event, out);
     }
 }
 
 /// Sends an event that AG-UI does not have, under the gateway's own name.
-fn custom(event: &Event, out: &mut Vec<Say>) {
+fn custom(event: &Event, out: &mut Vec<AgUiEvent>) {
     let value = json!({ "run_id": event.run_id, "seq": event.seq, "at": event.at, "event": body(event) });
-    out.push(Say::custom(event.kind.as_str(), value));
+    out.push(AgUiEvent::custom(event.kind.as_str(), value));
 }
 
 /// Sends an event that was not understood, unchanged.
-fn raw(event: &Event, out: &mut Vec<Say>) {
+fn raw(event: &Event, out: &mut Vec<AgUiEvent>) {
     let native = event.native.as_ref().unwrap_or(&event.body);
     let bytes = if native.len() > EVENT_MAX { &event.body } else { native };
     let whole = serde_json::from_slice::<Box<RawValue>>(bytes).ok();
@@ -770,6 +774,6 @@ fn raw(event: &Event, out: &mut Vec<Say>) {
     let whole = whole.filter(|whole| !whole.get().contains(['\r', '\n']) && whole.get() != "null");
     let whole = whole.or_else(|| serde_json::value::to_raw_value(&String::from_utf8_lossy(bytes)).ok());
     if let Some(whole) = whole {
-        out.push(Say::Raw { event: whole, source: event.origin.runtime_id.as_str().to_owned() });
+        out.push(AgUiEvent::Raw { event: whole, source: event.origin.runtime_id.as_str().to_owned() });
     }
 }

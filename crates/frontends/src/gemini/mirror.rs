@@ -54,7 +54,7 @@ const DIALOGS: usize = 256;
 /// Maximum number of tool calls of one run that are remembered for the questions about them.
 const TOOLS: usize = 256;
 /// Maximum number of waiting prompts that were sent; a further one is sent when it begins.
-const TOLD: usize = 256;
+const EARLY_MAX: usize = 256;
 /// Maximum size of the collected pieces of a user's message, in bytes; a longer one is sent in several messages.
 const USER_MAX: usize = 32 << 20;
 
@@ -80,9 +80,9 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     let caller = call.caller()?.clone();
     let PortState { core: state, runtime } = port;
     if state.directory.runtime(&runtime).is_none() {
-        let words =
+        let message =
             "the runtime of this port was deleted; this port is empty until a runtime with its name exists again";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", words).retry_after(1));
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message).retry_after(1));
     }
     let grant = &caller.device().grant;
     if grant.runtimes.as_ref().is_some_and(|some| !some.contains(&runtime)) {
@@ -112,11 +112,11 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
             let attach = log.attach(&filter, after);
             if attach.resume != ResumeVerdict::Ok {
                 let oldest = log.cursor(attach.oldest);
-                let words = format!(
+                let message = format!(
                     "some events after this cursor are no longer stored ({}): start at `oldest`, or without a cursor",
                     attach.resume.as_str()
                 );
-                return Err(Problem::new(StatusCode::GONE, "cursor_gone", words)
+                return Err(Problem::new(StatusCode::GONE, "cursor_gone", message)
                     .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }));
             }
             if let StartAfter::Cursor(_) = after
@@ -147,9 +147,9 @@ fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
             ("after", "now") => after = Some(StartAfter::Now),
             ("after", text) => after = Some(text.parse().map(StartAfter::Cursor).map_err(Problem::bad_cursor)?),
             _ => {
-                let words = "the mirror's query accepts only `after`; send a token in the Authorization header, or \
+                let message = "the mirror's query accepts only `after`; send a token in the Authorization header, or \
                     as a subprotocol of the handshake";
-                return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", message));
             }
         }
     }
@@ -196,7 +196,7 @@ impl SocketProtocol for Mirror {
                     Some(page) => {
                         for event in &page.events {
                             self.screen.event(event, &mut self.out);
-                            self.waits(event);
+                            self.send_waiting(event);
                         }
                     }
                     None => self.screen.user_done(&mut self.out),
@@ -213,21 +213,21 @@ impl SocketProtocol for Mirror {
 impl Mirror {
     /// Sends a waiting prompt at once. A client that resumes with its cursor gets it in the order of the log alone, or it would be sent
     /// twice.
-    fn waits(&mut self, event: &Event) {
+    fn send_waiting(&mut self, event: &Event) {
         if event.kind != Kind::RunStatus || self.out.cursors.is_some() || !self.screen.shows(event) {
             return;
         }
         // A prompt that has begun meanwhile is sent at its position.
         let waiting = self.directory.waiting(&event.origin.session_id);
-        if let Some((_, asked)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
-            self.screen.early(&event.run_id, &typed(asked), &mut self.out);
+        if let Some((_, prompt)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
+            self.screen.early(&event.run_id, &typed(prompt), &mut self.out);
         }
     }
 }
 
 /// Returns a prompt in the form in which a user would have typed it at a Gemini UI.
-pub(super) fn typed(asked: &[Box<RawValue>]) -> String {
-    let blocks = asked.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
+pub(super) fn typed(prompt: &[Box<RawValue>]) -> String {
+    let blocks = prompt.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
     blocks.map(|block| typed_content(Content::read(block))).collect::<Vec<_>>().join("\n")
 }
 
@@ -265,7 +265,7 @@ struct Message<'a, T> {
 impl Out {
     /// Appends a message about the event at `at`: a client that resumes after it does not get it again. Without `at` it belongs to
     /// another message.
-    fn say<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
+    fn send<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
         if let (Some(cursor), Some(at)) = (&mut self.cursors, at) {
             cursor.position = at;
         }
@@ -364,7 +364,7 @@ struct Screen {
     /// Questions that were not sent to a new client.
     waiting: Vec<Arc<Request>>,
     /// Runs whose prompt was sent while it waited.
-    told: BTreeSet<RunId>,
+    sent_early: BTreeSet<RunId>,
 }
 
 /// Reads an event's body as the transcript does.
@@ -387,16 +387,16 @@ impl Screen {
 
     /// Sends a waiting prompt, once.
     fn early(&mut self, run: &RunId, text: &str, out: &mut Out) {
-        if self.told.len() < TOLD && self.told.insert(run.clone()) {
-            out.say(None, "user_message", &Text { text });
+        if self.sent_early.len() < EARLY_MAX && self.sent_early.insert(run.clone()) {
+            out.send(None, "user_message", &Text { text });
         }
     }
 
     /// Restores the state of a client that resumes.
     fn seen(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
-        let over = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
-        self.running = (!over).then(|| event.run_id.clone());
+        let ended = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
+        self.running = (!ended).then(|| event.run_id.clone());
     }
 
     /// Handles the next event of the runtime's sessions.
@@ -408,7 +408,7 @@ impl Screen {
             // A user turned to another conversation. The previous one is no longer on the screen.
             self.user_done(out);
             if self.running.take().is_some() {
-                out.say(None, "idle", &Nothing {});
+                out.send(None, "idle", &Nothing {});
             }
             let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
             *self = Self { session, charge, ..Self::default() };
@@ -420,26 +420,26 @@ impl Screen {
         let at = Some(event.position);
         match kind {
             EntryKind::RunStarted => self.running = Some(event.run_id.clone()),
-            EntryKind::Message(Role::User) if self.told.contains(&event.run_id) => {}
+            EntryKind::Message(Role::User) if self.sent_early.contains(&event.run_id) => {}
             EntryKind::Message(Role::User) => self.user(event, out),
             EntryKind::Message(Role::Agent) => {
                 if let EntryBody::Message { content: Content::Text(text), .. } = entry(event)
                     && !text.is_empty()
                 {
-                    out.say(at, "model_output", &Text { text: &text });
+                    out.send(at, "model_output", &Text { text: &text });
                     self.between(event, out);
                 }
             }
             EntryKind::Tool => self.tool(event, out),
             // A run that was cancelled in the queue never kept the screen busy.
             EntryKind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
-                self.told.remove(&event.run_id);
+                self.sent_early.remove(&event.run_id);
             }
             EntryKind::RunEnded => {
-                self.told.remove(&event.run_id);
+                self.sent_early.remove(&event.run_id);
                 self.running = None;
                 self.tools.clear();
-                out.say(at, "idle", &Nothing {});
+                out.send(at, "idle", &Nothing {});
             }
             EntryKind::RequestOpened => {
                 if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
@@ -479,7 +479,7 @@ impl Screen {
     /// Ends a message outside of runs (an agent's late message, a replayed past), which has no other end.
     fn between(&self, event: &Event, out: &mut Out) {
         if self.running.is_none() && event.run_id == zero_of(&event.origin) {
-            out.say(None, "idle", &Nothing {});
+            out.send(None, "idle", &Nothing {});
         }
     }
 
@@ -494,8 +494,8 @@ impl Screen {
         }
         let piece = typed_content(content);
         let whole = self.user.as_ref().map_or(0, |(text, _)| text.len()) + piece.len();
-        let room = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
-        if self.user.is_some() && (whole > USER_MAX || !room) {
+        let is_charged = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
+        if self.user.is_some() && (whole > USER_MAX || !is_charged) {
             self.user_done(out);
         }
         match &mut self.user {
@@ -509,20 +509,20 @@ impl Screen {
             None => self.user = Some((piece, event.position)),
         }
         // If the first piece cannot be charged, the message does not wait for the others.
-        let held = self.user.as_ref().map_or(0, |(text, _)| text.len());
-        if self.charge.as_mut().is_some_and(|charge| charge.resize(held).is_err()) {
+        let bytes = self.user.as_ref().map_or(0, |(text, _)| text.len());
+        if self.charge.as_mut().is_some_and(|charge| charge.resize(bytes).is_err()) {
             self.user_done(out);
         }
         if self.running.is_none() && event.run_id == zero_of(&event.origin) {
             self.user_done(out);
-            out.say(None, "idle", &Nothing {});
+            out.send(None, "idle", &Nothing {});
         }
     }
 
     /// Sends a user's message, of which all pieces have arrived.
     fn user_done(&mut self, out: &mut Out) {
         if let Some((text, at)) = self.user.take() {
-            out.say(Some(at), "user_message", &Text { text: &text });
+            out.send(Some(at), "user_message", &Text { text: &text });
         }
         if let Some(charge) = &mut self.charge {
             // Reducing a charge always succeeds.
@@ -547,26 +547,26 @@ impl Screen {
         if !call.kind().is_empty() && (self.tools.len() < TOOLS || self.tools.contains_key(&id)) {
             self.tools.insert(id.clone(), call.kind().to_owned());
         }
-        let over = call.is_finished();
+        let ended = call.is_finished();
         let at = Some(event.position);
         if event.kind == Kind::ToolCall {
             let name = [call.title(), call.kind()].into_iter().find(|name| !name.is_empty()).unwrap_or("tool");
             let args = Args(verbatim.raw_input.filter(|args| args.get() != "null"));
-            out.say(at.filter(|_| !over), "tool_call", &ToolStart { id: &id, name, args });
+            out.send(at.filter(|_| !ended), "tool_call", &ToolStart { id: &id, name, args });
         }
-        if over {
-            out.say(at, "tool_output", &ToolOutput { id: &id, output: output(&call, verbatim.raw_output) });
+        if ended {
+            out.send(at, "tool_output", &ToolOutput { id: &id, output: output(&call, verbatim.raw_output) });
         }
-        if over || event.kind == Kind::ToolCall {
+        if ended || event.kind == Kind::ToolCall {
             self.between(event, out);
         }
     }
 
     fn dialog(&mut self, request: &Request, at: Option<Position>, out: &mut Out) {
         let offers = labels(request);
-        let sort = sort_of(request, &self.tools);
+        let sort = dialog_type(request, &self.tools);
         let options = offers.iter().map(|(_, label)| label.as_str()).collect();
-        out.say(at, "permission_dialog", &Dialog { id: &request.request_id, sort: &sort, options });
+        out.send(at, "permission_dialog", &Dialog { id: &request.request_id, sort: &sort, options });
         if self.dialogs.len() < DIALOGS {
             self.dialogs.insert(request.request_id.clone(), offers);
         }
@@ -586,7 +586,7 @@ impl Screen {
             // Nobody chose, or the typed text is not one of the options: the state is sent instead.
             None => outcome.decided.state().to_owned(),
         };
-        out.say(Some(event.position), "permission_selection", &Selection { id: &id, selection: &selection });
+        out.send(Some(event.position), "permission_selection", &Selection { id: &id, selection: &selection });
     }
 }
 
@@ -623,7 +623,7 @@ fn labels(request: &Request) -> Vec<(String, String)> {
 
 /// Returns the subject of a question, in the mirror's terms, by the tool call that waits for it: `command_run` or `file_access`. Any
 /// other has the request's own type.
-fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
+fn dialog_type<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Native<'a> {
@@ -695,7 +695,7 @@ fn hook(event: &Event, out: &mut Out) {
     };
     // Only the end of a hook has an outcome.
     let success = (event_name == "hook_end").then(|| body.success.unwrap_or(!failed));
-    out.say(Some(event.position), "hook", &Hook { hook_name: &name, event_name: &event_name, success });
+    out.send(Some(event.position), "hook", &Hook { hook_name: &name, event_name: &event_name, success });
 }
 
 #[cfg(test)]

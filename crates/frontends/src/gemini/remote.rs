@@ -27,16 +27,16 @@ use plexus_router::reply as api;
 use plexus_router::{Core, Problem};
 use plexus_sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
 
-fn not_ready(why: &str) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
+fn not_ready(reason: &str) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason).retry_after(1)
 }
 
 /// Returns the addressed session, and a permit for it.
 fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let caller = call.caller()?;
     let session = current::<S>(&port.core, &port.runtime, caller).ok_or_else(|| {
-        let words = "no session of this runtime is ready: open one, or set session = true in its configuration";
-        not_ready(words)
+        let message = "no session of this runtime is ready: open one, or set session = true in its configuration";
+        not_ready(message)
     })?;
     let permit = caller.permit(Target::Session(&session.session_id, &session.runtime_id))?;
     Ok((session, permit))
@@ -90,9 +90,10 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
     };
     let caller = call.caller()?.clone();
     let (filter, app) = (Filter::session(session.session_id.clone()), port.core.clone());
-    let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), waiting, ended: false };
-    let pieces = futures_util::stream::try_unfold(telling, async |mut telling| {
-        Ok::<_, std::io::Error>(telling.piece().await?.map(|piece| (piece, telling)))
+    let writer =
+        HistoryWriter { app, caller, account, filter, at, until, turns: Turns::default(), waiting, ended: false };
+    let pieces = futures_util::stream::try_unfold(writer, async |mut writer| {
+        Ok::<_, std::io::Error>(writer.piece().await?.map(|piece| (piece, writer)))
     });
     Ok(response(Body::from_stream(pieces)))
 }
@@ -112,15 +113,15 @@ async fn last_turns(
     loop {
         let page = log.page_before(session, to, READ, &mut room).await?;
         for item in page.items.iter().rev() {
-            match Spoken::of(item) {
-                Spoken::Words { text, .. } if text.is_empty() => {}
-                Spoken::Words { role, id, parent, .. } => {
+            match HistoryEntry::read(item) {
+                HistoryEntry::Text { text, .. } if text.is_empty() => {}
+                HistoryEntry::Text { role, id, parent, .. } => {
                     let run_id = &item.first().run_id;
-                    let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
+                    let continues = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
                         MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref(), parent_after.as_deref())
                             .continues(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
                     });
-                    if !goes_on {
+                    if !continues {
                         if turns == limit {
                             return Ok(LogPlace::after(item.last().position));
                         }
@@ -128,8 +129,8 @@ async fn last_turns(
                     }
                     later = Some((role, run_id.clone(), id, parent));
                 }
-                Spoken::Between => later = None,
-                Spoken::Aside => {}
+                HistoryEntry::Between => later = None,
+                HistoryEntry::Omitted => {}
             }
         }
         if !page.more {
@@ -140,25 +141,25 @@ async fn last_turns(
 }
 
 /// The entry of the history for an item of the log.
-enum Spoken {
+enum HistoryEntry {
     /// Text of a turn; `id` is the agent's own identifier of the message, `parent` the parent tool call.
-    Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
+    Text { role: Role, id: Option<String>, parent: Option<String>, text: String },
     /// An entry that separates turns.
     Between,
     /// An entry that is left out.
-    Aside,
+    Omitted,
 }
 
-impl Spoken {
-    fn of(item: &PageItem) -> Self {
+impl HistoryEntry {
+    fn read(item: &PageItem) -> Self {
         let kind = item.first().kind;
         match EntryKind::from_kind(kind) {
             EntryKind::Message(Role::User | Role::Agent) => {
                 let body = EntryBody::read(kind, serde_json::from_slice(&item.body()).unwrap_or_default());
                 let EntryBody::Message { role, id, parent, content: Content::Text(text) } = body else {
-                    return Self::Aside;
+                    return Self::Omitted;
                 };
-                Self::Words { role, id, parent, text }
+                Self::Text { role, id, parent, text }
             }
             EntryKind::Message(Role::Thought) | EntryKind::Tool | EntryKind::RunStarted | EntryKind::RunEnded => {
                 Self::Between
@@ -171,7 +172,7 @@ impl Spoken {
             | EntryKind::RequestUpdated
             | EntryKind::RequestResolved
             | EntryKind::Surface
-            | EntryKind::Note(_) => Self::Aside,
+            | EntryKind::Note(_) => Self::Omitted,
         }
     }
 }
@@ -190,13 +191,13 @@ struct Turns {
     tracker: MessageTracker,
     /// `true` if a turn is open in the array.
     open: bool,
-    begun: bool,
+    is_started: bool,
 }
 
 impl Turns {
     fn take(&mut self, item: &PageItem, out: &mut String) {
-        match Spoken::of(item) {
-            Spoken::Words { role, id, parent, text } => {
+        match HistoryEntry::read(item) {
+            HistoryEntry::Text { role, id, parent, text } => {
                 let event = item.first();
                 let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
                 if !matches!(self.tracker.chunk(&key, event.position), ChunkTarget::Current(_)) {
@@ -212,23 +213,23 @@ impl Turns {
                 let text = Value::String(text).to_string();
                 out.push_str(&text[1..text.len() - 1]);
             }
-            Spoken::Between => {
+            HistoryEntry::Between => {
                 self.tracker.interrupt();
                 self.close(out);
             }
-            Spoken::Aside => {}
+            HistoryEntry::Omitted => {}
         }
     }
 
     /// Appends a complete turn.
-    fn said(&mut self, role: Role, text: &str, out: &mut String) {
+    fn push(&mut self, role: Role, text: &str, out: &mut String) {
         self.close(out);
         let comma = self.comma();
         out.push_str(&format!("{comma}{{\"role\":\"{}\",\"text\":{}}}", role_word(role), Value::from(text)));
     }
 
     fn comma(&mut self) -> &'static str {
-        if std::mem::replace(&mut self.begun, true) { "," } else { "[" }
+        if std::mem::replace(&mut self.is_started, true) { "," } else { "[" }
     }
 
     fn close(&mut self, out: &mut String) {
@@ -239,12 +240,12 @@ impl Turns {
 
     fn end(&mut self, out: &mut String) {
         self.close(out);
-        out.push_str(if self.begun { "]" } else { "[]" });
+        out.push_str(if self.is_started { "]" } else { "[]" });
     }
 }
 
 /// The state of writing a history.
-struct Telling {
+struct HistoryWriter {
     app: Core,
     caller: Caller,
     account: Account,
@@ -258,21 +259,21 @@ struct Telling {
     ended: bool,
 }
 
-impl Telling {
+impl HistoryWriter {
     /// Returns the next piece; an error aborts the response, so that a client does not mistake a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if self.ended {
             return self.next_waiting().await;
         }
         let log = self.app.directory.log();
-        let mut asked = 2 * READ.bytes;
+        let mut charged = 2 * READ.bytes;
         let (page, room) = loop {
-            let mut room = room(&self.app, &self.caller, &self.account, asked).await?;
+            let mut room = room(&self.app, &self.caller, &self.account, charged).await?;
             let page = log.page_after(&self.filter, self.at, READ, &mut room).await.map_err(std::io::Error::other)?;
-            if stays(&mut room, asked, page.bytes) {
+            if stays(&mut room, charged, page.bytes) {
                 break (page, room);
             }
-            asked = page.bytes;
+            charged = page.bytes;
         };
         let mut out = String::new();
         let items = page.items.iter().filter(|item| item.first().position < self.until.position);
@@ -295,11 +296,11 @@ impl Telling {
 
     /// Returns the next of the waiting prompts, and the end of the array after the last.
     async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
-        let Some((_, asked)) = self.waiting.pop_front() else { return Ok(None) };
-        let bytes = asked.iter().map(|block| block.get().len()).sum::<usize>();
+        let Some((_, prompt)) = self.waiting.pop_front() else { return Ok(None) };
+        let bytes = prompt.iter().map(|block| block.get().len()).sum::<usize>();
         let room = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
         let mut out = String::new();
-        self.turns.said(Role::User, &typed(&asked), &mut out);
+        self.turns.push(Role::User, &typed(&prompt), &mut out);
         if self.waiting.is_empty() {
             self.turns.end(&mut out);
         }
@@ -312,8 +313,8 @@ fn limit(query: Option<&str>) -> Result<usize, Problem> {
     match pairs.find(|(name, _)| name == "limit") {
         None => Ok(usize::MAX),
         Some((_, text)) => text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
-            let words = "`limit` must be a whole number above 0: the number of latest messages";
-            Problem::new(StatusCode::BAD_REQUEST, "bad_query", words)
+            let message = "`limit` must be a whole number above 0: the number of latest messages";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_query", message)
         }),
     }
 }

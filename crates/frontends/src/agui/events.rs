@@ -58,7 +58,7 @@ impl Patch {
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
-pub(super) enum Say {
+pub(super) enum AgUiEvent {
     RunStarted {
         thread_id: Id,
         run_id: Id,
@@ -151,7 +151,7 @@ pub(super) enum Say {
     },
 }
 
-impl Say {
+impl AgUiEvent {
     /// Makes a `CUSTOM` event of the gateway.
     pub(super) fn custom(name: &str, value: Value) -> Self {
         Self::Custom { name: format!("plexus.{name}"), value }
@@ -191,18 +191,20 @@ pub(super) struct ClientView {
 
 impl ClientView {
     /// Applies the next event.
-    pub(super) fn apply(&mut self, say: &Say) {
-        match say {
-            Say::TextMessageStart { message_id, role } | Say::ReasoningMessageStart { message_id, role } => {
+    pub(super) fn apply(&mut self, event: &AgUiEvent) {
+        match event {
+            AgUiEvent::TextMessageStart { message_id, role }
+            | AgUiEvent::ReasoningMessageStart { message_id, role } => {
                 self.message(message_id, || json!({ "id": message_id, "role": role, "content": "" }));
             }
-            Say::TextMessageContent { message_id, delta } | Say::ReasoningMessageContent { message_id, delta } => {
+            AgUiEvent::TextMessageContent { message_id, delta }
+            | AgUiEvent::ReasoningMessageContent { message_id, delta } => {
                 let message = self.index.get(message_id).and_then(|n| self.messages.get_mut(*n));
                 if let Some(Value::String(text)) = message.and_then(|message| message.get_mut("content")) {
                     text.push_str(delta);
                 }
             }
-            Say::ToolCallStart { tool_call_id, tool_call_name, parent_message_id } => {
+            AgUiEvent::ToolCallStart { tool_call_id, tool_call_name, parent_message_id } => {
                 let function = json!({ "name": tool_call_name, "arguments": "" });
                 let call = json!({ "id": tool_call_id, "type": "function", "function": function });
                 let at = self.message(
@@ -211,32 +213,32 @@ impl ClientView {
                 );
                 self.calls.insert(Arc::clone(tool_call_id), at);
             }
-            Say::ToolCallArgs { tool_call_id, delta } => {
+            AgUiEvent::ToolCallArgs { tool_call_id, delta } => {
                 let message = self.calls.get(tool_call_id).and_then(|n| self.messages.get_mut(*n));
                 let arguments = message.and_then(|message| message.pointer_mut("/toolCalls/0/function/arguments"));
                 if let Some(Value::String(text)) = arguments {
                     text.push_str(delta);
                 }
             }
-            Say::ToolCallResult { message_id, tool_call_id, content, role } => {
+            AgUiEvent::ToolCallResult { message_id, tool_call_id, content, role } => {
                 let result = json!({ "id": message_id, "role": role, "toolCallId": tool_call_id, "content": content });
                 self.message(message_id, || result);
             }
-            Say::ActivitySnapshot { message_id, activity_type, content, .. } => {
+            AgUiEvent::ActivitySnapshot { message_id, activity_type, content, .. } => {
                 let whole =
                     json!({ "id": message_id, "role": "activity", "activityType": activity_type, "content": content });
                 let n = self.message(message_id, || whole.clone());
-                if let Some(there) = self.messages.get_mut(n) {
-                    *there = whole;
+                if let Some(message) = self.messages.get_mut(n) {
+                    *message = whole;
                 }
             }
-            Say::ActivityDelta { message_id, patch: patches, .. } => {
+            AgUiEvent::ActivityDelta { message_id, patch: patches, .. } => {
                 let message = self.index.get(message_id).and_then(|n| self.messages.get_mut(*n));
                 if let Some(Value::Object(content)) = message.and_then(|message| message.get_mut("content")) {
                     patches.iter().for_each(|one| patch(content, one));
                 }
             }
-            Say::StateDelta { delta } => delta.iter().for_each(|one| patch(&mut self.state, one)),
+            AgUiEvent::StateDelta { delta } => delta.iter().for_each(|one| patch(&mut self.state, one)),
             _ => {}
         }
     }
@@ -316,7 +318,7 @@ fn patch(object: &mut Map<String, Value>, step: &Patch) {
 }
 
 /// Returns whether an identifier has the form of the gateway's own.
-pub(super) fn is_ours(id: &str) -> bool {
+pub(super) fn is_gateway_id(id: &str) -> bool {
     let (Some(first), Some(rest)) = (id.get(..2), id.get(2..)) else { return false };
     matches!(first, "m_" | "t_" | "c_" | "r_" | "a_" | "s_")
         && !rest.is_empty()
