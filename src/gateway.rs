@@ -446,7 +446,7 @@ fn persist(log: &Log) -> auth::PersistDevice {
                 origin,
                 events: Vec::new(),
                 rows: Some(Box::new(rows)),
-                kept: None,
+                on_stored: None,
                 received: None,
                 sync: true,
             };

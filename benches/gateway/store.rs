@@ -76,7 +76,7 @@ fn entry(origin: &Arc<Origin>, first: u64, count: usize, native: &Bytes) -> Comm
         events: (first..first + count as u64).map(event).collect(),
         rows,
         received: None,
-        kept: None,
+        on_stored: None,
         sync: false,
     }
 }

@@ -250,7 +250,7 @@ impl From<SessionError> for Problem {
             SessionError::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
             SessionError::NoRequest(_) => plain(StatusCode::NOT_FOUND, "request_not_found"),
             SessionError::NoRun => plain(StatusCode::NOT_FOUND, "run_not_found"),
-            SessionError::NotKept(_) => plain(StatusCode::CONFLICT, "prompt_not_kept"),
+            SessionError::PromptNotStored(_) => plain(StatusCode::CONFLICT, "prompt_not_kept"),
             SessionError::Denied(denied) => denied.into(),
             SessionError::AlreadyResolved(receipt) => {
                 plain(StatusCode::CONFLICT, "already_resolved").with_receipt(*receipt)
@@ -281,7 +281,7 @@ impl From<SessionError> for Problem {
                     None => problem,
                 }
             }
-            SessionError::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
+            SessionError::RuntimeUnavailable(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
             SessionError::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
             SessionError::OneSession(_) => plain(StatusCode::CONFLICT, "one_session"),
             SessionError::RuntimeRefused { code, data, .. } => {
@@ -345,7 +345,7 @@ mod tests {
             (SessionError::NoRuntime(RuntimeId::trusted("r")), 404, "runtime_not_found"),
             (SessionError::NoRequest(RequestId::trusted("q")), 404, "request_not_found"),
             (SessionError::NoRun, 404, "run_not_found"),
-            (SessionError::NotKept("x"), 409, "prompt_not_kept"),
+            (SessionError::PromptNotStored("x"), 409, "prompt_not_kept"),
             (SessionError::Denied(denied), 403, "scope_missing"),
             (SessionError::AlreadyResolved(receipt(RequestState::Answered)), 409, "already_resolved"),
             (closed(RequestState::Expired), 410, "expired"),
@@ -356,12 +356,12 @@ mod tests {
             (SessionError::RiskTooHigh(Box::new(too)), 403, "risk_too_high"),
             (SessionError::ObserveOnly, 409, "observe_only"),
             (bad, 422, "option_not_offered"),
-            (SessionError::RuntimeGone(String::new()), 409, "runtime_gone"),
+            (SessionError::RuntimeUnavailable(String::new()), 409, "runtime_gone"),
             (SessionError::RuntimeSilent(1), 504, "runtime_silent"),
             (SessionError::OneSession("x".into()), 409, "one_session"),
             (refused, 502, "runtime_refused"),
             (
-                SessionError::ListingUnsupported { runtime: RuntimeId::trusted("r"), what: "x", why: "x" },
+                SessionError::ListingUnsupported { runtime: RuntimeId::trusted("r"), list: "x", reason: "x" },
                 409,
                 "listing_unsupported",
             ),

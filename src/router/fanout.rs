@@ -79,7 +79,7 @@ impl Fans {
     /// closed.
     pub fn over(directory: &Directory, stall: Duration) -> Self {
         let (sessions, doing) = (directory.clone(), directory.clone());
-        let doing_at = Arc::new(move |id: &SessionId| doing.doing_at(id));
+        let doing_at = Arc::new(move |id: &SessionId| doing.activity_position(id));
         Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), doing_at, stall)
     }
 

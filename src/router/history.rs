@@ -18,7 +18,7 @@ use plexus_auth::Caller;
 use plexus_ledger::{Account, Charge, Charged};
 use plexus_protocol::api::history::{PageEnd, ResumeVerdict};
 use plexus_protocol::{Cursor, Position};
-use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, StartAfter};
+use plexus_sessions::{Filter, HistoryPage, Log, LogPosition, PageItem, PageLimit, StartAfter};
 
 /// Approximate maximum size of the events on one page after a cursor, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
@@ -73,7 +73,7 @@ fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
 }
 
 /// Returns the end of a page without lost events.
-pub(super) fn page_end(log: &Log, to: LogPlace) -> PageEnd {
+pub(super) fn page_end(log: &Log, to: LogPosition) -> PageEnd {
     PageEnd {
         previous: None,
         next: after_text(log, to),
@@ -86,7 +86,7 @@ pub(super) fn page_end(log: &Log, to: LogPlace) -> PageEnd {
 }
 
 /// Returns a position as `after`.
-fn after_text(log: &Log, place: LogPlace) -> String {
+fn after_text(log: &Log, place: LogPosition) -> String {
     match place.part {
         0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
         part => format!("{}+{part}", log.cursor(place.position)),
@@ -94,7 +94,7 @@ fn after_text(log: &Log, place: LogPlace) -> String {
 }
 
 /// Returns a position as `before`.
-fn before_text(log: &Log, place: LogPlace) -> String {
+fn before_text(log: &Log, place: LogPosition) -> String {
     match place.part {
         0 => log.cursor(place.position).to_string(),
         part => format!("{}+{part}", log.cursor(place.position)),
@@ -102,18 +102,18 @@ fn before_text(log: &Log, place: LogPlace) -> String {
 }
 
 /// Returns the position to read on from after an attach.
-pub(super) fn place(after: Position, part: u32) -> LogPlace {
-    LogPlace { position: after.next(), part }
+pub(super) fn place(after: Position, part: u32) -> LogPosition {
+    LogPosition { position: after.next(), part }
 }
 
 /// Returns the verdict on the page before a cursor, and the end of that page.
-pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, LogPlace) {
-    let end = LogPlace::after(log.head());
+pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, LogPosition) {
+    let end = LogPosition::after(log.head());
     match before {
         None => (ResumeVerdict::Ok, end),
         Some((cursor, _)) if cursor.epoch != *log.epoch() => (ResumeVerdict::Reset, end),
         Some((cursor, _)) if cursor.position > end.position => (ResumeVerdict::Ahead, end),
-        Some((cursor, part)) => (ResumeVerdict::Ok, LogPlace { position: cursor.position, part }),
+        Some((cursor, part)) => (ResumeVerdict::Ok, LogPosition { position: cursor.position, part }),
     }
 }
 
@@ -203,7 +203,7 @@ struct Writing {
     caller: Caller,
     account: Account,
     filter: Filter,
-    at: LogPlace,
+    at: LogPosition,
     items: usize,
     bytes: usize,
     /// `true` if an envelope was written, so that the next one needs a comma.

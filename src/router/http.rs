@@ -36,7 +36,7 @@ use plexus_protocol::{
     Answer, Cursor, Receipt, RequestState, RuntimeId, RuntimeInfo, SessionId, SessionInfo, text_block,
 };
 use plexus_risk::Effect;
-use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, StartAfter, WINDOW};
+use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPosition, PageLimit, StartAfter, WINDOW};
 
 /// Default number of events on a page.
 const PAGE: usize = 500;
@@ -151,7 +151,7 @@ pub(super) async fn session(state: Core, call: Call) -> RouteResult {
 pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let (query, limit) = files_requested(&call)?;
-    let found = state.directory.files().of_session(&permit, &session.session_id, query, limit).await?;
+    let found = state.directory.files().in_session(&permit, &session.session_id, query, limit).await?;
     json(StatusCode::OK, &files_found(found))
 }
 
@@ -323,12 +323,12 @@ async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Opti
         Some(session) => {
             let snapshot = state.directory.snapshots().get(session).await?;
             let at = snapshot.cursor.position;
-            PageEnd { snapshot: Some(snapshot), ..history::page_end(log, LogPlace::after(at)) }
+            PageEnd { snapshot: Some(snapshot), ..history::page_end(log, LogPosition::after(at)) }
         }
         None => {
             let many = state.directory.snapshots().latest(filter).await?;
             let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
-            let end = history::page_end(log, LogPlace::after(many.at));
+            let end = history::page_end(log, LogPosition::after(many.at));
             PageEnd { snapshots: Some(many.snapshots), omitted, ..end }
         }
     };

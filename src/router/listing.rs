@@ -10,7 +10,7 @@ use super::reply::bad_query;
 use super::wire::SESSIONS_MAX;
 use super::{Core, Problem};
 use plexus_auth::Caller;
-use plexus_sessions::NewsRank;
+use plexus_sessions::ActivityRank;
 
 /// Returns a page of the sessions that the caller may see, most recently updated first.
 pub(super) fn listing(
@@ -38,7 +38,7 @@ pub(super) fn listing(
     } else {
         // A session updated since the first page moved to the front and may have been skipped: it is listed again.
         let has_news =
-            |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
+            |(_, session): &&(ActivityRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());
     }
     Ok(SessionsPage { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
@@ -49,7 +49,7 @@ struct Listed {
     /// The end of the log when the listing began.
     began: Position,
     /// The rank of the last session listed.
-    at: NewsRank,
+    at: ActivityRank,
     /// The last session listed.
     id: SessionId,
 }

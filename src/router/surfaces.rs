@@ -105,7 +105,7 @@ pub(super) async fn close(state: Core, call: Call) -> RouteResult {
 pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
-    let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
+    let by = Presser::new(call.caller()?, &session.session_id, &session.runtime_id)?;
     json(StatusCode::OK, &state.directory.surfaces().act(by, &session.session_id, surface, action).await?)
 }
 

@@ -216,8 +216,8 @@ enum DriverEvent<E> {
     Wake,
     Metered(MeteredCharge),
     Transport(E),
-    /// A session observed the conduct of the runtime.
-    Conduct,
+    /// A session observed the behavior of the runtime.
+    Behavior,
     /// The conditions of the next turn may have changed.
     Again,
 }
@@ -272,7 +272,7 @@ impl Driver {
     pub(super) async fn run<T: Transport>(&mut self, transport: &mut T) {
         let timer = sleep_until(never());
         tokio::pin!(timer);
-        let conduct = Arc::clone(&self.end.conduct);
+        let behavior = Arc::clone(&self.end.behavior);
         while let Some(gates) = transport.prepare(self) {
             let wake = self.wake.filter(|_| gates.wake);
             if let Some(at) = wake
@@ -299,7 +299,7 @@ impl Driver {
                 () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => DriverEvent::Again,
                 metered = self.meter.wait(unstored == 0), if starved => DriverEvent::Metered(metered),
                 () = self.acks.changed(), if starved => DriverEvent::Again,
-                () = conduct.changed() => DriverEvent::Conduct,
+                () = behavior.changed() => DriverEvent::Behavior,
                 event = transport.next(intake) => DriverEvent::Transport(event),
             };
             match event {
@@ -312,8 +312,8 @@ impl Driver {
                 }
                 DriverEvent::Metered(metered) => self.meter.take(metered),
                 DriverEvent::Transport(event) => transport.handle(self, event),
-                DriverEvent::Conduct => {
-                    self.show(|info| info.acted_unasked = conduct.acted_unasked().map(str::to_owned));
+                DriverEvent::Behavior => {
+                    self.show(|info| info.acted_unasked = behavior.acted_unasked().map(str::to_owned));
                 }
                 DriverEvent::Again => {}
             }
@@ -322,7 +322,7 @@ impl Driver {
 
     /// Returns the number of bytes that the dialect has processed and sessions have not stored yet.
     fn unstored_bytes(&self) -> usize {
-        usize::try_from(self.offset.saturating_sub(self.acks.kept_up_to(self.offset))).unwrap_or(usize::MAX)
+        usize::try_from(self.offset.saturating_sub(self.acks.stored_up_to(self.offset))).unwrap_or(usize::MAX)
     }
 
     /// Returns the reason of a stop.

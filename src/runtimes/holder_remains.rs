@@ -23,12 +23,12 @@ impl Runtimes {
     /// Finds the processes that earlier gateways left, all at once.
     pub(super) async fn scan(&self) -> Vec<OrphanedRuntime> {
         let looks =
-            HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(place, (name, path))| {
+            HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(index, (name, path))| {
                 let wait = self.settings.answer_soon;
-                async move { (place, name, HolderClient::find_within(&path, wait).await, path) }
+                async move { (index, name, HolderClient::find_within(&path, wait).await, path) }
             });
         let mut all = Vec::new();
-        for (place, name, found, path) in futures_util::future::join_all(looks).await {
+        for (index, name, found, path) in futures_util::future::join_all(looks).await {
             let (state, remains) = match found {
                 Ok((holder, welcome)) => {
                     let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
@@ -63,8 +63,8 @@ impl Runtimes {
                 // Only holders of the gateway write names there.
                 HolderRemains::Late(_) | HolderRemains::Unusable => RuntimeId::trusted(name.as_str()),
             };
-            self.left_ones().insert(place, remains);
-            all.push(OrphanedRuntime { id, place, state });
+            self.left_ones().insert(index, remains);
+            all.push(OrphanedRuntime { id, index, state });
         }
         all
     }

@@ -386,7 +386,7 @@ impl Launcher for Runtimes {
 
     fn reattach(&self, left: &OrphanedRuntime, sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         let gone = || format!("there is no runtime {} to take over", left.id);
-        let remains = self.left_ones().remove(&left.place).ok_or_else(gone)?;
+        let remains = self.left_ones().remove(&left.index).ok_or_else(gone)?;
         let settings = Arc::clone(&self.settings);
         match remains {
             HolderRemains::Survivor(survivor) => {
@@ -420,7 +420,7 @@ impl Launcher for Runtimes {
 
     fn dismiss(&self, left: &OrphanedRuntime) {
         let settings = Arc::clone(&self.settings);
-        match self.left_ones().remove(&left.place) {
+        match self.left_ones().remove(&left.index) {
             Some(HolderRemains::Survivor(survivor)) => self.end(survivor.1.holder),
             Some(HolderRemains::Late(path)) => {
                 let work = async move { clear(&path, &settings).await };

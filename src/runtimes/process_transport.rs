@@ -417,7 +417,7 @@ impl ProcessTransport {
             while !driver.out.is_empty() {
                 driver.out.deliver().await;
             }
-            while self.acks.kept_up_to(driver.offset) < driver.offset {
+            while self.acks.stored_up_to(driver.offset) < driver.offset {
                 self.acks.changed().await;
             }
         };

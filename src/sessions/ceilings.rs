@@ -60,7 +60,7 @@ pub(super) struct CeilingFacts {
 
 impl CeilingFacts {
     /// Returns the ceiling of a session.
-    pub(super) fn of_session(&self, id: &SessionId) -> &Ceiling {
+    pub(super) fn ceiling(&self, id: &SessionId) -> &Ceiling {
         self.own.get(id).unwrap_or(&self.session_ceiling)
     }
 
@@ -149,14 +149,14 @@ impl CeilingBook {
         let before = self.facts.load_full();
         let mut next = CeilingFacts::clone(&before);
         change(&mut next);
-        let told = before.day_is_reached() != next.day_is_reached()
+        let has_changed = before.day_is_reached() != next.day_is_reached()
             || before.day != next.day
             || before.answer != next.answer
             || before.asker != next.asker
             || (&before.day_ceiling, &before.session_ceiling, &before.own)
                 != (&next.day_ceiling, &next.session_ceiling, &next.own);
         self.facts.store(Arc::new(next));
-        if told {
+        if has_changed {
             self.changes.send_modify(|count| *count += 1);
         }
     }
@@ -266,11 +266,11 @@ fn zoned(at: Timestamp) -> Option<jiff::ZonedDateTime> {
 /// The reason why the file of ceilings cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{path} cannot be read, and it limits what agents may spend: {why}; fix it, or delete it for the ceilings of the configuration"
+    "{path} cannot be read, and it limits what agents may spend: {reason}; fix it, or delete it for the ceilings of the configuration"
 )]
 pub struct CeilingFileError {
     path: PathBuf,
-    why: String,
+    reason: String,
 }
 
 impl CeilingBook {
@@ -286,7 +286,7 @@ impl CeilingBook {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(CeilingSettings::default()),
             Err(error) => Err(error.to_string()),
         };
-        let set = set.map_err(|why| CeilingFileError { path: path.clone(), why })?;
+        let set = set.map_err(|reason| CeilingFileError { path: path.clone(), reason })?;
         let book = Self { file: Mutex::new(Some(path)), clock, ..Self::default() };
         book.set(configured, set);
         Ok(book)

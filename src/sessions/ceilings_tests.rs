@@ -117,7 +117,7 @@ impl World {
                 RuntimeCommand::Prompt { .. } => {
                     let facts = self.book.facts(now);
                     assert!(!facts.day_is_reached(), "a prompt began beyond the ceiling of the day");
-                    assert_eq!(member.state.held(), None, "a prompt began beyond a ceiling");
+                    assert_eq!(member.state.blocking_ceiling(), None, "a prompt began beyond a ceiling");
                     member.started += 1;
                 }
                 RuntimeCommand::Answer { .. } => panic!("the agent hears of a ceiling"),
@@ -250,16 +250,16 @@ impl World {
             let info = member.state.info();
             let mine = open.iter().filter(|(of, _)| *of == nth).filter(of("This session")).count();
             assert!(mine <= 1, "{:?}", self.questions());
-            let held = member.state.held();
-            assert!(info.queue.iter().all(|queued| queued.ceiling == held), "{held:?} {:?}", info.queue);
+            let blocking = member.state.blocking_ceiling();
+            assert!(info.queue.iter().all(|queued| queued.ceiling == blocking), "{blocking:?} {:?}", info.queue);
             if info.run_id.is_some() || info.queue.is_empty() {
                 continue;
             }
-            let explained = match held.expect("nothing holds it, and it does not run") {
+            let explained = match blocking.expect("nothing holds it, and it does not run") {
                 CeilingKind::Day => facts.stopped() || open.iter().any(|one| of("All sessions")(&one)),
                 CeilingKind::Session => member.state.is_stopped() || mine == 1,
             };
-            assert!(explained, "prompts of {nth} wait and nobody is asked: {held:?} {:?}", self.questions());
+            assert!(explained, "prompts of {nth} wait and nobody is asked: {blocking:?} {:?}", self.questions());
         }
     }
 }

@@ -93,8 +93,8 @@ impl FolderCall {
 
     /// Scans the folder, unless it was just scanned. Blocks.
     fn fresh_scan(&self) -> Result<FolderLook, WorkspaceError> {
-        let kept = self.folder.scanned.lock().clone();
-        match kept.filter(|(_, at)| at.elapsed() < FRESH) {
+        let cached = self.folder.scanned.lock().clone();
+        match cached.filter(|(_, at)| at.elapsed() < FRESH) {
             Some((scan, _)) => Ok(scan),
             None => self.scan(),
         }
@@ -167,7 +167,7 @@ impl Changes {
     }
 
     /// Like [`work`](Self::work), after all earlier moments of the session were recorded.
-    async fn of_session<T: Send + 'static>(
+    async fn work_in_session<T: Send + 'static>(
         self: &Arc<Self>,
         info: &SessionInfo,
         work: impl FnOnce(&FolderCall) -> Result<T, ChangesError> + Send + 'static,
@@ -219,7 +219,7 @@ impl Changes {
 }
 
 /// Returns a digest of text, as 32 hexadecimal digits.
-fn digest_of(text: &str) -> String {
+fn text_digest(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text)[..16])
 }
 
@@ -232,13 +232,13 @@ fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<Ch
         Ok(found) => found,
         // These are no failures: the list contains the fix.
         Err(error) => {
-            view.notes.push(view::note_of_error(&error).ok_or(error)?);
-            view.rev = digest_of(&format!("{view:?}"));
+            view.notes.push(view::error_note(&error).ok_or(error)?);
+            view.rev = text_digest(&format!("{view:?}"));
             return Ok(view);
         }
     };
     view::add(&mut view, &found, &scan);
-    view.rev = digest_of(&format!("{view:?}"));
+    view.rev = text_digest(&format!("{view:?}"));
     Ok(view)
 }
 
@@ -262,7 +262,7 @@ fn whole_patch(
     };
     let only = path.map(|path| found.at(&read_path(path))).transpose()?.map(|change| &change.file);
     let patch = call.store()?.whole_patch(found.old, found.new, only)?;
-    let why = |path: &[u8]| {
+    let reason = |path: &[u8]| {
         let change = found.at(path).ok().map(|change| change.file.compared);
         match change {
             Some(Comparison::Text | Comparison::Uncounted | Comparison::Binary | Comparison::Link) | None => {
@@ -272,7 +272,7 @@ fn whole_patch(
         }
     };
     // A name may have line breaks of its own.
-    let line = |path: &Vec<u8>| format!("# left out: {}: {}\n", shown_path(path).escape_debug(), why(path));
+    let line = |path: &Vec<u8>| format!("# left out: {}: {}\n", shown_path(path).escape_debug(), reason(path));
     let head: String = patch.left_out.iter().map(line).collect();
     Ok([head.into_bytes(), patch.bytes].concat())
 }
@@ -329,7 +329,7 @@ impl Changes {
         run: Option<RunId>,
     ) -> Result<ChangesView, ChangesError> {
         let session = Arc::clone(info);
-        self.of_session(info, move |call| list(call, &session, run.as_ref())).await
+        self.work_in_session(info, move |call| list(call, &session, run.as_ref())).await
     }
 
     /// Returns the diff of one file.
@@ -340,7 +340,7 @@ impl Changes {
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
         let session = Arc::clone(info);
-        self.of_session(info, move |call| file(call, &session, &path, run.as_ref())).await
+        self.work_in_session(info, move |call| file(call, &session, &path, run.as_ref())).await
     }
 
     /// Returns a patch of one file or of all.
@@ -351,7 +351,7 @@ impl Changes {
         run: Option<RunId>,
     ) -> Result<Vec<u8>, ChangesError> {
         let session = Arc::clone(info);
-        self.of_session(info, move |call| whole_patch(call, &session, path.as_deref(), run.as_ref())).await
+        self.work_in_session(info, move |call| whole_patch(call, &session, path.as_deref(), run.as_ref())).await
     }
 
     /// Undoes a change of a file, or a hunk of it.
@@ -362,19 +362,19 @@ impl Changes {
         by: Resolver,
     ) -> Result<UndoneChange, ChangesError> {
         let session = info.session_id.clone();
-        self.of_session(info, move |call| undo(call, &session, &request, &by)).await
+        self.work_in_session(info, move |call| undo(call, &session, &request, &by)).await
     }
 
     /// Lists the undone changes that can be restored, newest first.
     pub(super) async fn undone(self: &Arc<Self>, info: &Arc<SessionInfo>) -> Result<Vec<StoredPatch>, ChangesError> {
         let session = info.session_id.clone();
         let undone = move |call: &FolderCall| match call.store() {
-            Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::kept_patch).collect()),
+            Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::stored_patch).collect()),
             // Without a store nothing was undone, either.
             Err(WorkspaceError::GitMissing(_) | WorkspaceError::Private) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         };
-        self.of_session(info, undone).await
+        self.work_in_session(info, undone).await
     }
 
     /// Restores an undone change.
@@ -387,9 +387,9 @@ impl Changes {
         let redo = move |call: &FolderCall| {
             let redone = call.store()?.redo(session.as_str(), &patch_id);
             *call.folder.scanned.lock() = None;
-            Ok(view::kept_patch(&redone?))
+            Ok(view::stored_patch(&redone?))
         };
-        self.of_session(info, redo).await
+        self.work_in_session(info, redo).await
     }
 
     /// Makes one prompt from comments on changed lines.
@@ -400,6 +400,6 @@ impl Changes {
         comments: Vec<ReviewComment>,
     ) -> Result<String, ChangesError> {
         let session = info.session_id.clone();
-        self.of_session(info, move |call| review::prompt(call, &session, &first, &comments)).await
+        self.work_in_session(info, move |call| review::prompt(call, &session, &first, &comments)).await
     }
 }

@@ -61,7 +61,7 @@ pub struct CommitEntry {
     pub rows: Option<Box<dyn FnOnce(Position) -> CommitRows + Send>>,
     /// The function that runs once the entry is stored and before any reader can see it, with the same position: data that readers may
     /// request beside an event (the session's view) is then never older than the event. It runs under the writer's lock, too.
-    pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
+    pub on_stored: Option<Box<dyn FnOnce(Position) + Send>>,
     /// The time when the gateway received the first byte of the entry from a runtime; measures the time until every client has it.
     pub received: Option<Instant>,
     /// `true` if the entry must be on disk before the commit returns.

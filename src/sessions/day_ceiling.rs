@@ -13,7 +13,7 @@ pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, n
         state.see_ceilings(book.facts(now));
     }
     let id = &state.origin.session_id;
-    let asks = state.wants_day() && book.claim(id);
+    let asks = state.needs_day_ask() && book.claim(id);
     if !asks && !state.asks_about_day() {
         book.release(id);
     }

@@ -43,7 +43,7 @@ use super::files::FolderWalks;
 use super::idempotency::is_valid_key;
 use super::prompt_key::PromptKey;
 use super::rules::SessionRules;
-use super::session_handle::{NewsRank, SessionCommand, SessionHandle};
+use super::session_handle::{ActivityRank, SessionCommand, SessionHandle};
 use super::snapshot_cache::SnapshotCache;
 use super::state::SessionEdit;
 use super::system::{blocking, now};
@@ -243,10 +243,10 @@ impl Directory {
     }
 
     /// Returns all sessions with their rank, ordered by it and then by identifier.
-    pub fn ranked(&self) -> Vec<(NewsRank, Arc<SessionInfo>)> {
+    pub fn ranked(&self) -> Vec<(ActivityRank, Arc<SessionInfo>)> {
         let handles = self.shared.registry.sessions.iter();
         let mut all: Vec<_> =
-            handles.map(|handle| (handle.rank(), Arc::new(self.shared.registry.info_of(&handle)))).collect();
+            handles.map(|handle| (handle.rank(), Arc::new(self.shared.registry.session_info(&handle)))).collect();
         all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session_id.cmp(&b.1.session_id)));
         all
     }
@@ -257,12 +257,12 @@ impl Directory {
         Some(Position(last))
     }
 
-    /// Returns the `most` most recently changed sessions of those that `wanted` accepts, and the number of further ones. Copies only the
+    /// Returns the `most` most recently changed sessions of those that `filter` accepts, and the number of further ones. Copies only the
     /// returned sessions.
-    pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
-        let wanted = self.shared.registry.sessions.iter().filter(|handle| wanted(&handle.origin));
-        let mut all: Vec<(NewsRank, SessionId)> =
-            wanted.map(|handle| (handle.rank(), handle.origin.session_id.clone())).collect();
+    pub fn newest(&self, most: usize, filter: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
+        let handles = self.shared.registry.sessions.iter().filter(|handle| filter(&handle.origin));
+        let mut all: Vec<(ActivityRank, SessionId)> =
+            handles.map(|handle| (handle.rank(), handle.origin.session_id.clone())).collect();
         all.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let omitted = all.len().saturating_sub(most);
         (all.iter().take(most).filter_map(|(_, id)| self.session(id)).collect(), omitted)
@@ -274,8 +274,8 @@ impl Directory {
     }
 
     /// Returns the position of the event that set a session's current activity.
-    pub fn doing_at(&self, id: &SessionId) -> Option<Position> {
-        let at = self.shared.registry.sessions.get(id)?.doing_at.load(std::sync::atomic::Ordering::Relaxed);
+    pub fn activity_position(&self, id: &SessionId) -> Option<Position> {
+        let at = self.shared.registry.sessions.get(id)?.activity_position.load(std::sync::atomic::Ordering::Relaxed);
         Some(Position(at))
     }
 
@@ -294,7 +294,7 @@ impl Directory {
     /// Opens a session; waits until the runtime is ready and has opened it.
     ///
     /// # Errors
-    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`], [`SessionError::Storage`],
+    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeUnavailable`], [`SessionError::RuntimeRefused`], [`SessionError::Storage`],
     /// [`SessionError::Invalid`].
     pub async fn open_session(
         &self,
@@ -308,9 +308,9 @@ impl Directory {
             && let Some(info) = self.session(&there)
             && !permit.device().grant.covers(Scope::Prompt, Target::Session(&there, &info.runtime_id))
         {
-            let why =
+            let reason =
                 "this conversation is open in its own terminal, which this device may not see; close it there first";
-            return Err(SessionError::Invalid(why.into()));
+            return Err(SessionError::Invalid(reason.into()));
         }
         let owner = SessionOwner { device: permit.device().device_id.clone(), program: open.program.clone() };
         self.begin_for(open, Some(owner)).await
@@ -352,7 +352,7 @@ impl Directory {
         match found {
             Ok(found) if found.is_dir() => Ok(()),
             Ok(_) => Err(SessionError::Invalid(format!("cwd is not a folder: {cwd:?}"))),
-            Err(why) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be used: {why}"))),
+            Err(reason) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be used: {reason}"))),
         }
     }
 
@@ -367,8 +367,8 @@ impl Directory {
         title: Option<String>,
         archived: Option<bool>,
     ) -> Result<Arc<SessionInfo>, SessionError> {
-        let fine = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
-        if title.as_ref().is_some_and(|title| !fine(title)) {
+        let is_valid = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
+        if title.as_ref().is_some_and(|title| !is_valid(title)) {
             return Err(SessionError::Invalid(format!(
                 "a title must be 1 to {TITLE_MAX} characters, not only white space"
             )));
@@ -385,20 +385,20 @@ impl Directory {
             };
             match outcome {
                 // The session's task is ending or starting.
-                Err(SessionError::RuntimeGone(_)) => tokio::time::sleep(HANDOVER_WAIT).await,
+                Err(SessionError::RuntimeUnavailable(_)) => tokio::time::sleep(HANDOVER_WAIT).await,
                 outcome => {
                     outcome?;
                     return self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()));
                 }
             }
         }
-        Err(SessionError::RuntimeGone("the session has just ended: try again".into()))
+        Err(SessionError::RuntimeUnavailable("the session has just ended: try again".into()))
     }
 
     /// Starts a run, or queues it.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::QueueFull`], [`SessionError::PromptTooLarge`],
+    /// [`SessionError::NoSession`], [`SessionError::RuntimeUnavailable`], [`SessionError::QueueFull`], [`SessionError::PromptTooLarge`],
     /// [`SessionError::Storage`].
     pub async fn prompt(
         &self,
@@ -439,23 +439,25 @@ impl Directory {
         }
         let content = Arc::new(content);
         let by = permit.device().resolver();
-        let once = checked_key(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
+        let prompt_key = checked_key(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
         let commands = match self.shared.registry.commands(id) {
             // The session's runtime may have been restarted since.
-            Err(SessionError::RuntimeGone(why)) => {
-                if let Some(once) = &once {
+            Err(SessionError::RuntimeUnavailable(reason)) => {
+                if let Some(key) = &prompt_key {
                     let handle = self.shared.registry.handle(id)?;
                     // While the session is being opened, its state is not in the handle.
                     let _opening = handle.opening.lock().await;
-                    if let Some(accepted) = handle.prompt_of_key(once)? {
+                    if let Some(accepted) = handle.prompt_of_key(key)? {
                         return Ok(accepted);
                     }
                 }
                 self.reopen(id).await.map_err(|refusal| match refusal {
-                    SessionError::RuntimeGone(_) if self.session(id).is_some_and(|info| info.restartable) => {
-                        SessionError::RuntimeGone(format!("{why}; restart its runtime to continue the session"))
+                    SessionError::RuntimeUnavailable(_) if self.session(id).is_some_and(|info| info.restartable) => {
+                        SessionError::RuntimeUnavailable(format!(
+                            "{reason}; restart its runtime to continue the session"
+                        ))
                     }
-                    SessionError::RuntimeGone(_) => SessionError::RuntimeGone(why),
+                    SessionError::RuntimeUnavailable(_) => SessionError::RuntimeUnavailable(reason),
                     other => other,
                 })?;
                 self.shared.registry.commands(id)?
@@ -469,7 +471,7 @@ impl Directory {
         if let Some(session) = self.session(id).filter(|session| session.run_id.is_none()) {
             self.shared.changes.changes.before_prompt(id, &session.cwd, &text).await;
         }
-        let command = |reply| SessionCommand::Prompt { content, by, once, again, charge, reply };
+        let command = |reply| SessionCommand::Prompt { content, by, key: prompt_key, again, charge, reply };
         let accepted = send_command(&commands, command).await?;
         if accepted.queued {
             self.shared.changes.changes.queued(&accepted.run_id, &text);
@@ -481,7 +483,7 @@ impl Directory {
     /// first. The prompt precedes the queued ones. `key`: see [`prompt_once`](Self::prompt_once).
     ///
     /// # Errors
-    /// The errors of [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::NotKept`].
+    /// The errors of [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::PromptNotStored`].
     pub async fn restart(
         &self,
         permit: &Permit<Prompt>,
@@ -493,10 +495,10 @@ impl Directory {
         if info.queue.iter().any(|queued| Some(&queued.run_id) == run_id.as_ref()) {
             return Err(SessionError::Invalid("that prompt is still queued: there is nothing to restart".into()));
         }
-        let (log, session, wanted) = (self.shared.registry.log.clone(), id.clone(), run_id.or(info.run_id));
-        let found = blocking(move || prompts::prompt_of(&log, &session, wanted.as_ref())).await?;
+        let (log, session, requested) = (self.shared.registry.log.clone(), id.clone(), run_id.or(info.run_id));
+        let found = blocking(move || prompts::find(&log, &session, requested.as_ref())).await?;
         let (run_id, content) = found.ok_or(SessionError::NoRun)?;
-        let content = content.ok_or(SessionError::NotKept(
+        let content = content.ok_or(SessionError::PromptNotStored(
             "it was started outside of the gateway, or its text is no longer stored; send it as a new prompt",
         ))?;
         self.prompt_with(permit, id, content, key, Some(run_id)).await
@@ -505,7 +507,7 @@ impl Directory {
     /// Cancels the current run, or the named one. Returns its identifier.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::NoRun`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
+    /// [`SessionError::NoSession`], [`SessionError::NoRun`], [`SessionError::RuntimeUnavailable`], [`SessionError::Storage`].
     pub async fn cancel(
         &self,
         permit: &Permit<Prompt>,
@@ -535,7 +537,7 @@ impl Directory {
     /// permission request need more than the permit: see `sessions::policy`.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::Denied`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`].
+    /// [`SessionError::NoSession`], [`SessionError::Denied`], [`SessionError::RuntimeUnavailable`], [`SessionError::RuntimeRefused`].
     pub async fn call(
         &self,
         permit: &Permit<Prompt>,
@@ -565,8 +567,8 @@ impl Directory {
 
     /// Returns the MCP servers for the agent of a session that is being opened; none if its runtime must not have any.
     pub(super) fn tools_for(&self, session: &SessionId, runtime: &RuntimeId) -> Vec<McpServer> {
-        let wanted = self.shared.registry.specs.get(runtime).is_none_or(|spec| spec.ui);
-        let tools = self.shared.tools.get().filter(|_| wanted);
+        let has_tools = self.shared.registry.specs.get(runtime).is_none_or(|spec| spec.ui);
+        let tools = self.shared.tools.get().filter(|_| has_tools);
         tools.map(|tools| tools.begin(session)).unwrap_or_default()
     }
 
@@ -643,9 +645,9 @@ async fn send_command<T>(
     command: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> SessionCommand,
 ) -> Result<T, SessionError> {
     let (reply, outcome) = oneshot::channel();
-    let gone_error = || SessionError::RuntimeGone("the session has just ended".into());
-    commands.send(command(reply)).await.map_err(|_| gone_error())?;
-    outcome.await.map_err(|_| gone_error())?
+    let ended_error = || SessionError::RuntimeUnavailable("the session has just ended".into());
+    commands.send(command(reply)).await.map_err(|_| ended_error())?;
+    outcome.await.map_err(|_| ended_error())?
 }
 
 /// Checks an idempotency key.

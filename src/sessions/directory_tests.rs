@@ -87,7 +87,7 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
         origin: Arc::clone(&origin),
         events,
         rows: Some(Box::new(rows)),
-        kept: None,
+        on_stored: None,
         received: None,
         sync: false,
     };
@@ -148,7 +148,7 @@ async fn directory_open_fails_when_the_driver_is_gone() {
         })
         .await
         .unwrap_err();
-    assert!(matches!(refused, SessionError::RuntimeGone(_)), "{refused}");
+    assert!(matches!(refused, SessionError::RuntimeUnavailable(_)), "{refused}");
 }
 
 #[tokio::test]
@@ -314,7 +314,7 @@ async fn persister_writes_each_waiting_prompt_once() {
     });
     let mut state =
         SessionStateMachine::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, Timestamp::default());
-    let handle = SessionHandle::of(&state, None);
+    let handle = SessionHandle::new(&state, None);
     let mut persister = Persister::new(log.clone(), handle, Arc::default(), None);
     const PICTURE: usize = 2 << 20;
     for _ in 0..6 {
@@ -371,7 +371,7 @@ async fn session_rank_follows_the_log_not_the_clock() {
             dialect: "acp".into(),
         });
         let mut state = SessionStateMachine::new(origin, Some("n".into()), "/".into(), None, 1, Timestamp::default());
-        let handle = SessionHandle::of(&state, None);
+        let handle = SessionHandle::new(&state, None);
         let mut persister = Persister::new(log.clone(), handle.clone(), Arc::default(), None);
         let before = handle.rank();
         let mut plan = Plan::default();
@@ -416,7 +416,7 @@ async fn directory_snapshot_reads_only_its_own_session() {
             origin,
             events: Vec::new(),
             rows: Some(Box::new(rows)),
-            kept: None,
+            on_stored: None,
             received: None,
             sync: false,
         };
@@ -484,7 +484,7 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
     assert!(one.latest["current_mode_update"].get().contains("ask"), "the latest is always there");
     // The page before the snapshot and the snapshot make up the whole text.
     let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true, output: usize::MAX };
-    let to = super::LogPlace::before(one.before.as_ref().unwrap().position);
+    let to = super::LogPosition::before(one.before.as_ref().unwrap().position);
     let mut charge = plexus_ledger::Ledger::default().connection("phone").nothing();
     let page = directory.log().page_before(id, to, limit, &mut charge).await.unwrap();
     let older: String = page
@@ -547,7 +547,7 @@ async fn snapshot_fold_kept_up_to_date_equals_a_rebuilt_one() {
 
 #[tokio::test]
 async fn prompt_of_a_run_reads_only_events_since_it_began() {
-    use super::prompts::prompt_of;
+    use super::prompts;
 
     let store = CountingStore::over(MemoryStore::new().unwrap());
     let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
@@ -595,7 +595,7 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
         origin: Arc::clone(&origin),
         events: Vec::new(),
         rows: Some(Box::new(rows)),
-        kept: None,
+        on_stored: None,
         received: None,
         sync: false,
     };
@@ -610,7 +610,7 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
     ] {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
-            log.commit(CommitEntry { origin, events, rows: None, kept: None, received: None, sync: false })
+            log.commit(CommitEntry { origin, events, rows: None, on_stored: None, received: None, sync: false })
                 .await
                 .unwrap();
         }
@@ -618,7 +618,7 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
     let before = || store.events.swap(0, std::sync::atomic::Ordering::SeqCst);
     let words = |wanted: Option<&str>| {
         let wanted = wanted.map(RunId::trusted);
-        let (run, content) = prompt_of(&log, &session_id, wanted.as_ref()).unwrap()?;
+        let (run, content) = prompts::find(&log, &session_id, wanted.as_ref()).unwrap()?;
         Some((
             run.to_string(),
             content.map(|blocks| blocks.iter().map(|block| block.get().to_owned()).collect::<String>()),

@@ -22,7 +22,7 @@ pub enum SessionError {
     NoRequest(RequestId),
     /// The run's prompt is not stored.
     #[error("the prompt of that run is not stored: {0}")]
-    NotKept(&'static str),
+    PromptNotStored(&'static str),
     /// The run does not exist, or has ended.
     #[error("no such run is active or queued")]
     NoRun,
@@ -70,7 +70,7 @@ pub enum SessionError {
     },
     /// The runtime of the session has ended.
     #[error("the runtime of this session has ended: {0}")]
-    RuntimeGone(String),
+    RuntimeUnavailable(String),
     /// The runtime can have only one session, which is open. Contains the message.
     #[error("{0}")]
     OneSession(String),
@@ -88,14 +88,14 @@ pub enum SessionError {
     #[error("the runtime has not responded for {0} seconds: it may be busy, or hang; restart it with `plexus restart`")]
     RuntimeSilent(u64),
     /// The runtime cannot list the requested items.
-    #[error("runtime {runtime} cannot list {what}: {why}")]
+    #[error("runtime {runtime} cannot list {list}: {reason}")]
     ListingUnsupported {
         /// The runtime's identifier.
         runtime: RuntimeId,
         /// The kind of list that is not supported.
-        what: &'static str,
+        list: &'static str,
         /// The reason, and an alternative.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The prompt queue is full; the number is its length.
     #[error("{0} prompts are already queued: cancel one, or wait")]
@@ -154,7 +154,7 @@ pub enum SessionError {
 
 impl SessionError {
     /// Converts an error of the store to the error that callers get.
-    pub(super) fn of_store(error: &StoreError) -> Self {
+    pub(super) fn from_store(error: &StoreError) -> Self {
         match error {
             StoreError::NoSession(session) => Self::NoSession(session.clone()),
             error => Self::Storage(error.to_string()),
@@ -162,7 +162,7 @@ impl SessionError {
     }
 
     /// Converts an error response of a runtime.
-    pub(super) fn of_runtime(error: RuntimeError) -> Self {
+    pub(super) fn from_runtime(error: RuntimeError) -> Self {
         if error.code == ONE_SESSION {
             return Self::OneSession(error.message);
         }
@@ -216,8 +216,8 @@ impl std::fmt::Display for TooRisky {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (risk, up_to) = (self.risk.as_str(), self.up_to.as_str());
         write!(f, "too risky for this device: this is {risk}")?;
-        for (n, why) in self.reasons.iter().take(REASONS_SHOWN).enumerate() {
-            write!(f, "{}{why}", if n == 0 { " (" } else { "; " })?;
+        for (n, reason) in self.reasons.iter().take(REASONS_SHOWN).enumerate() {
+            write!(f, "{}{reason}", if n == 0 { " (" } else { "; " })?;
         }
         f.write_str(if self.reasons.is_empty() { "" } else { ")" })?;
         let fix = match self.refused {

@@ -365,16 +365,16 @@ impl Export {
 /// Returns a short description of the outcome of a request.
 fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
-    let mut words = line(&outcome.summary(), TITLE_MAX);
+    let mut summary = line(&outcome.summary(), TITLE_MAX);
     if let Some(option) = &outcome.option {
-        let _ = write!(words, " ({})", line(option, TITLE_MAX));
+        let _ = write!(summary, " ({})", line(option, TITLE_MAX));
     }
     for (text, label) in [(&outcome.reason, "because"), (&outcome.edited, "changed to")] {
         if let Some(text) = text {
-            let _ = write!(words, "\n{label}: {text}");
+            let _ = write!(summary, "\n{label}: {text}");
         }
     }
-    words
+    summary
 }
 
 /// Sanitizes a text and reserves space for the result in `out`. The text is freed in between, because it may be long.

@@ -26,13 +26,13 @@ pub struct FoundFiles {
 
 /// The files of recently walked folders.
 pub(super) struct FolderWalks {
-    kept: Arc<KeptWalks>,
+    cache: Arc<KeptWalks>,
     walks: Arc<Semaphore>,
 }
 
 impl Default for FolderWalks {
     fn default() -> Self {
-        Self { kept: Arc::default(), walks: Arc::new(Semaphore::new(WALKS)) }
+        Self { cache: Arc::default(), walks: Arc::new(Semaphore::new(WALKS)) }
     }
 }
 
@@ -40,10 +40,10 @@ impl FolderWalks {
     /// Returns the files of a folder that match best. `None` if the folder is not walked in time.
     pub(super) async fn best(&self, cwd: &str, query: String, limit: usize) -> Option<std::io::Result<FoundFiles>> {
         let slot = tokio::time::timeout(WALK_WAIT, Arc::clone(&self.walks).acquire_owned()).await.ok()?.ok()?;
-        let (kept, folder) = (Arc::clone(&self.kept), cwd.to_owned());
+        let (cache, folder) = (Arc::clone(&self.cache), cwd.to_owned());
         let walk = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            let files = kept.files(Path::new(&folder))?;
+            let files = cache.files(Path::new(&folder))?;
             Ok(FoundFiles { paths: files.best(&query, limit), truncated: files.truncated })
         });
         tokio::time::timeout(WALK_WAIT, walk).await.ok()?.ok()

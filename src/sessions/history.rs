@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::page_merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
+use super::page_merge::{BackwardsCounter, LogPosition, Merger, PageItem, PageUnit};
 use super::{Filter, Log};
 use plexus_ledger::Charge;
 use plexus_protocol::{Event, Position, SessionId};
@@ -38,9 +38,9 @@ pub struct HistoryPage {
     /// The items, in the order of the log.
     pub items: Vec<PageItem>,
     /// The start of the page.
-    pub from: LogPlace,
+    pub from: LogPosition,
     /// The end of the page.
-    pub to: LogPlace,
+    pub to: LogPosition,
     /// `true` if the log has more: before the page if the page was read backwards, after it if forwards.
     pub more: bool,
     /// Approximate size in memory of the page's events and its serialized form, in bytes.
@@ -49,7 +49,7 @@ pub struct HistoryPage {
 
 impl PageLimit {
     fn units(self, event: &Arc<Event>) -> Vec<PageUnit> {
-        if self.merge { PageUnit::of(event, self.output) } else { vec![PageUnit::whole(Arc::clone(event))] }
+        if self.merge { PageUnit::from_event(event, self.output) } else { vec![PageUnit::whole(Arc::clone(event))] }
     }
 }
 
@@ -75,7 +75,7 @@ impl Log {
     pub async fn page_after(
         &self,
         filter: &Filter,
-        from: LogPlace,
+        from: LogPosition,
         limit: PageLimit,
         charge: &mut Charge,
     ) -> Result<HistoryPage, StoreError> {
@@ -89,7 +89,7 @@ impl Log {
                 scanned += event.weight();
                 let mut event_bytes = held_bytes(event);
                 for unit in limit.units(event) {
-                    if unit.place() < to {
+                    if unit.start() < to {
                         continue;
                     }
                     if !merger.fits(&unit, limit.items, limit.bytes) {
@@ -102,7 +102,7 @@ impl Log {
                 }
             }
             let done = page.next <= after || page.next >= head;
-            to = to.max(LogPlace::after(page.next));
+            to = to.max(LogPosition::after(page.next));
             if done || scanned >= SCAN || !may_continue(charge, held, limit) {
                 let bytes = held + merger.bytes();
                 return Ok(HistoryPage { items: merger.finish(), from, to, more: !done, bytes });
@@ -118,17 +118,17 @@ impl Log {
     pub async fn page_before(
         &self,
         session: &SessionId,
-        to: LogPlace,
+        to: LogPosition,
         limit: PageLimit,
         charge: &mut Charge,
     ) -> Result<HistoryPage, StoreError> {
         // A place beyond the log's end means the end.
-        let to = to.min(LogPlace::after(self.head()));
+        let to = to.min(LogPosition::after(self.head()));
         let mut taken: VecDeque<PageUnit> = VecDeque::new();
         let mut held = 0;
         let (from, more) = self
             .walk_back(session, to, limit, |unit, scanned| {
-                if taken.front().is_none_or(|first| first.place().position != unit.place().position) {
+                if taken.front().is_none_or(|first| first.start().position != unit.start().position) {
                     held += held_bytes(unit.event());
                 }
                 taken.push_front(unit);
@@ -146,13 +146,13 @@ impl Log {
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).
-    pub async fn place_before(
+    pub async fn position_before(
         &self,
         session: &SessionId,
-        to: LogPlace,
+        to: LogPosition,
         limit: PageLimit,
-    ) -> Result<(LogPlace, bool), StoreError> {
-        self.walk_back(session, to.min(LogPlace::after(self.head())), limit, |_, _| true).await
+    ) -> Result<(LogPosition, bool), StoreError> {
+        self.walk_back(session, to.min(LogPosition::after(self.head())), limit, |_, _| true).await
     }
 
     /// Walks back from `to` while units fit the limit and `take` (which gets each unit, and the bytes read so far) returns `true`.
@@ -160,10 +160,10 @@ impl Log {
     async fn walk_back(
         &self,
         session: &SessionId,
-        to: LogPlace,
+        to: LogPosition,
         limit: PageLimit,
         mut take: impl FnMut(PageUnit, usize) -> bool,
-    ) -> Result<(LogPlace, bool), StoreError> {
+    ) -> Result<(LogPosition, bool), StoreError> {
         let mut walk = BackwardsCounter::default();
         let (mut from, mut scanned) = (to, 0);
         loop {
@@ -176,13 +176,13 @@ impl Log {
             for event in events.iter().rev() {
                 scanned += event.weight();
                 for unit in limit.units(event).into_iter().rev() {
-                    if unit.place() >= from {
+                    if unit.start() >= from {
                         continue;
                     }
                     if !walk.take(&unit, limit.items, limit.bytes) {
                         return Ok((from, true));
                     }
-                    from = unit.place();
+                    from = unit.start();
                     if !take(unit, scanned) {
                         return Ok((from, true));
                     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::history::PageLimit;
-use super::page_merge::{LogPlace, PageItem};
+use super::page_merge::{LogPosition, PageItem};
 use super::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::transcript::{EntryBody, Part, Transcript, set_parent};
@@ -48,7 +48,7 @@ async fn log_of(events: &[(Kind, String, u8)], group: usize) -> Log {
             origin: Arc::clone(&origin),
             events: events.collect(),
             rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
-            kept: None,
+            on_stored: None,
             received: None,
             sync: false,
         };
@@ -153,7 +153,7 @@ fn charge() -> Charge {
 }
 
 async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
-    let (mut pages, mut from) = (Vec::new(), LogPlace::before(Position(1)));
+    let (mut pages, mut from) = (Vec::new(), LogPosition::before(Position(1)));
     let filter = Filter::session(SessionId::trusted("s_1"));
     loop {
         let page = log.page_after(&filter, from, limit, &mut charge()).await.unwrap();
@@ -168,7 +168,7 @@ async fn forwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
 }
 
 async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
-    let (mut pages, mut to) = (Vec::new(), LogPlace::after(log.head()));
+    let (mut pages, mut to) = (Vec::new(), LogPosition::after(log.head()));
     loop {
         let page = log.page_before(&SessionId::trusted("s_1"), to, limit, &mut charge()).await.unwrap();
         assert!(page.from < to || page.items.is_empty());
@@ -285,9 +285,11 @@ async fn history_merges_many_chunks_into_one_item() {
     events.push((Kind::RunEnded, r#"{"status":"completed"}"#.into(), 1));
     let log = log_of(&events, 7).await;
     let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true, output: usize::MAX };
-    let page =
-        log.page_before(&SessionId::trusted("s_1"), LogPlace::after(log.head()), limit, &mut charge()).await.unwrap();
-    assert!(!page.more && page.from == LogPlace::before(Position(1)));
+    let page = log
+        .page_before(&SessionId::trusted("s_1"), LogPosition::after(log.head()), limit, &mut charge())
+        .await
+        .unwrap();
+    assert!(!page.more && page.from == LogPosition::before(Position(1)));
     let [usage, message, ended] = &page.items[..] else { panic!("{:?}", page.items.len()) };
     assert_eq!((usage.first().kind, ended.first().kind), (Kind::UsageUpdate, Kind::RunEnded));
     assert_eq!((message.first().seq, message.last().seq, message.merged()), (0, 500, Some(500)));
@@ -305,7 +307,7 @@ async fn history_shortens_tool_calls_where_it_is_asked_to() {
     };
     let events: Vec<_> = (0..8).flat_map(|n| [call(n, "first"), call(n, "second")]).collect();
     let log = log_of(&events, 3).await;
-    let end = LogPlace::after(log.head());
+    let end = LogPosition::after(log.head());
     let page = async |output| {
         let limit = PageLimit { items: 100, bytes: 64 << 10, merge: true, output };
         log.page_before(&SessionId::trusted("s_1"), end, limit, &mut charge()).await.unwrap()

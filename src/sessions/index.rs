@@ -76,7 +76,7 @@ impl IndexWriter {
         }
         let (role, body) = match EntryKind::from_kind(event.kind) {
             EntryKind::Message(role) => {
-                let Some(body) = IndexedBody::of(event) else { return Ok(()) };
+                let Some(body) = IndexedBody::read(event) else { return Ok(()) };
                 let id = body.message_id.and_then(|id| serde_json::from_str::<Cow<'_, str>>(id.get()).ok());
                 let parent =
                     body.meta.and_then(|meta| parent_from_meta(&mut serde_json::Deserializer::from_str(meta.get())));
@@ -93,7 +93,7 @@ impl IndexWriter {
             EntryKind::Tool => {
                 self.tracker.interrupt();
                 self.cut();
-                match IndexedBody::of(event) {
+                match IndexedBody::read(event) {
                     Some(body) if event.kind == Kind::ToolCall => ("tool", body),
                     _ => return Ok(()),
                 }
@@ -112,15 +112,15 @@ impl IndexWriter {
             | EntryKind::Surface
             | EntryKind::Note(_) => return Ok(()),
         };
-        let Some(words) = body.words() else { return Ok(()) };
-        for slice in words {
+        let Some(slices) = body.text() else { return Ok(()) };
+        for slice in slices {
             let left = RUN_MAX.saturating_sub(self.total);
             if left == 0 {
                 break;
             }
-            let fits = slice.get(..slice.floor_char_boundary(left)).unwrap_or_default();
-            self.total = if fits.len() < slice.len() { RUN_MAX } else { self.total + fits.len() };
-            self.add(role, event.position, fits);
+            let piece = slice.get(..slice.floor_char_boundary(left)).unwrap_or_default();
+            self.total = if piece.len() < slice.len() { RUN_MAX } else { self.total + piece.len() };
+            self.add(role, event.position, piece);
             if self.ready.len() >= AT_ONCE {
                 self.write().await?;
             }
@@ -129,16 +129,16 @@ impl IndexWriter {
     }
 
     /// Appends text to the passage, and starts another passage for the part that does not fit.
-    fn add(&mut self, role: &'static str, position: Position, mut words: &str) {
-        while !words.is_empty() {
+    fn add(&mut self, role: &'static str, position: Position, mut text: &str) {
+        while !text.is_empty() {
             if self.text.is_empty() {
                 (self.role, self.position) = (role, position);
             }
             let free = PASSAGE.saturating_sub(self.text.len());
-            let (now, later) = words.split_at(words.floor_char_boundary(free));
+            let (now, later) = text.split_at(text.floor_char_boundary(free));
             self.text.push_str(now);
-            words = later;
-            if !words.is_empty() || self.text.len() >= PASSAGE {
+            text = later;
+            if !text.is_empty() || self.text.len() >= PASSAGE {
                 self.cut();
             }
         }
@@ -164,7 +164,7 @@ impl IndexWriter {
             origin,
             events: Vec::new(),
             rows: Some(Box::new(rows)),
-            kept: None,
+            on_stored: None,
             received: None,
             sync: false,
         };
@@ -186,12 +186,12 @@ struct IndexedBody<'a> {
 }
 
 impl<'a> IndexedBody<'a> {
-    fn of(event: &'a Event) -> Option<Self> {
+    fn read(event: &'a Event) -> Option<Self> {
         serde_json::from_slice(&event.body).ok()
     }
 
     /// Returns the text of a message chunk, or the title of a tool call.
-    fn words(&self) -> Option<StringSlices<'a>> {
+    fn text(&self) -> Option<StringSlices<'a>> {
         #[derive(Deserialize)]
         struct Block<'a> {
             #[serde(borrow, default)]
@@ -199,8 +199,8 @@ impl<'a> IndexedBody<'a> {
         }
         let block = self.content.filter(|content| content.get().starts_with('{'));
         let text = block.and_then(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
-        let slices = text.and_then(|text| StringSlices::of(text, PASSAGE));
-        slices.or_else(|| StringSlices::of(self.title?, PASSAGE))
+        let slices = text.and_then(|text| StringSlices::new(text, PASSAGE));
+        slices.or_else(|| StringSlices::new(self.title?, PASSAGE))
     }
 }
 
@@ -264,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_where_they_stand_and_only_there() {
+    fn index_finds_only_the_text_of_messages_and_titles() {
         let passages = passages();
         let mut event = said(&passages, 1, "");
         let mut of = |body: &str| {
             event.body = body.to_owned().into();
-            IndexedBody::of(&event)?.words().map(|slices| slices.collect::<String>())
+            IndexedBody::read(&event)?.text().map(|slices| slices.collect::<String>())
         };
         assert_eq!(of(r#"{"content":{"type":"text","text":"a\nb"}}"#).as_deref(), Some("a\nb"));
         assert_eq!(of(r#"{"title":"ls","content":[{"type":"content"}]}"#).as_deref(), Some("ls"));

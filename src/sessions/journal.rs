@@ -7,7 +7,7 @@ use plexus_metrics::spans;
 use plexus_protocol::Kind;
 
 /// Writes a stored plan to the debug output. Costs one comparison if `debug` is off.
-pub(super) fn kept(plan: &Plan) {
+pub(super) fn record(plan: &Plan) {
     if !enabled!(Level::DEBUG) {
         return;
     }

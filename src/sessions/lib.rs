@@ -73,7 +73,7 @@ pub use history::{HistoryPage, PageLimit};
 pub use idempotency::KEY_MAX;
 pub use log::{AttachVerdict, Log, StartAfter};
 pub use log_shared::EventPage;
-pub use page_merge::{LogPlace, PageItem};
+pub use page_merge::{LogPosition, PageItem};
 pub use policy::check_effect;
 pub use prompts::PROMPT_MAX;
 pub use requests::judge;
@@ -82,9 +82,9 @@ pub use runtime_link::{
     Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
 };
-pub use session_handle::NewsRank;
+pub use session_handle::ActivityRank;
 pub use snapshot::{LATEST, WINDOW};
-pub use state::zero_of;
+pub use state::initial_run_id;
 pub use stderr_log::StderrLog;
 pub use surfaces::{AskCall, Presser, SurfaceCall};
 pub use watching::EventWatch;

@@ -188,7 +188,7 @@ impl Log {
                 }
                 bytes += event.weight();
                 if page.events.is_empty() {
-                    page.received = ring.received_of(event.position);
+                    page.received = ring.received_at(event.position);
                 }
                 page.events.push(Arc::clone(event));
             }
@@ -282,9 +282,9 @@ impl Log {
     /// # Errors
     /// [`StoreError`]: the session is as it was.
     pub async fn forget(&self, session: &SessionId) -> Result<oneshot::Receiver<()>, Arc<StoreError>> {
-        let (gone, swept) = oneshot::channel();
+        let (removed, swept) = oneshot::channel();
         let session = session.clone();
-        self.queue.order(|done| WriterJob::Forget { session, gone, done }).await??;
+        self.queue.order(|done| WriterJob::Forget { session, removed, done }).await??;
         Ok(swept)
     }
 }

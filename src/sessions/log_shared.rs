@@ -52,7 +52,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Returns the time when the group with this position was received.
-    pub(super) fn received_of(&self, position: Position) -> Option<Instant> {
+    pub(super) fn received_at(&self, position: Position) -> Option<Instant> {
         let at = self.received.partition_point(|(last, _)| *last < position);
         self.received.get(at).map(|(_, received)| *received)
     }
@@ -104,17 +104,17 @@ impl LogShared {
         events.retain(|event: &Arc<Event>| event.position <= next);
         events.sort_by_key(|event| event.position);
         let mut bytes = 0;
-        let fits = events
+        let count = events
             .iter()
             .enumerate()
             .take_while(|(n, event)| {
-                let fits = *n == 0 || (*n < limit.events && bytes < limit.bytes);
+                let is_within = *n == 0 || (*n < limit.events && bytes < limit.bytes);
                 bytes += event.weight();
-                fits
+                is_within
             })
             .count();
-        if fits < events.len() {
-            events.truncate(fits);
+        if count < events.len() {
+            events.truncate(count);
             next = events.last().map_or(after, |event| event.position);
         }
         Ok(EventPage { events, next, received: None })

@@ -44,7 +44,7 @@ fn entry(origin: &Arc<Origin>, seq: u64, count: u64, bytes: usize) -> CommitEntr
         origin: Arc::clone(origin),
         events: events.collect(),
         rows: Some(Box::new(move |_| CommitRows { sessions: vec![row], ..CommitRows::default() })),
-        kept: None,
+        on_stored: None,
         received: None,
         sync: false,
     }
@@ -224,7 +224,7 @@ async fn log_entry_callback_runs_before_its_events_are_visible() {
     for n in 0..500 {
         let stored = Arc::clone(&stored);
         let kept = move |first: Position| stored.store(first.0, std::sync::atomic::Ordering::SeqCst);
-        log.commit(CommitEntry { kept: Some(Box::new(kept)), ..entry(&one, n, 1, 1) }).await.unwrap();
+        log.commit(CommitEntry { on_stored: Some(Box::new(kept)), ..entry(&one, n, 1, 1) }).await.unwrap();
     }
     reader.await.unwrap();
 }
@@ -282,7 +282,7 @@ async fn log_late_entry_for_deleted_session_fails_alone() {
                         origin,
                         events: Vec::new(),
                         rows: Some(Box::new(rows)),
-                        kept: None,
+                        on_stored: None,
                         received: None,
                         sync: false,
                     })

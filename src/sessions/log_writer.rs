@@ -34,7 +34,7 @@ type CommitDone<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
 /// A job for the writer's thread.
 pub(super) enum WriterJob {
     Commit { entry: CommitEntry, done: CommitDone<Position> },
-    Forget { session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()> },
+    Forget { session: SessionId, removed: oneshot::Sender<()>, done: CommitDone<()> },
     Trim { trims: Vec<Trim>, done: CommitDone<usize> },
     Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
 }
@@ -42,7 +42,7 @@ pub(super) enum WriterJob {
 /// The notifications to send once an entry is stored.
 struct CommitNotice {
     first: Position,
-    kept: Option<Box<dyn FnOnce(Position) + Send>>,
+    on_stored: Option<Box<dyn FnOnce(Position) + Send>>,
     received: Option<Instant>,
     done: CommitDone<Position>,
 }
@@ -59,8 +59,8 @@ impl CommitQueue {
     pub(super) fn start(shared: Arc<LogShared>) -> std::io::Result<Self> {
         let (jobs, received) = mpsc::channel(WAITING);
         let writer = Arc::new(Mutex::new(LogWriter::new(shared)));
-        let of_thread = Arc::clone(&writer);
-        std::thread::Builder::new().name("log-writer".into()).spawn(move || run(&of_thread, received))?;
+        let thread_writer = Arc::clone(&writer);
+        std::thread::Builder::new().name("log-writer".into()).spawn(move || run(&thread_writer, received))?;
         Ok(Self { writer, jobs })
     }
 
@@ -88,7 +88,7 @@ impl CommitQueue {
         }
         let (done, mut outcome) = oneshot::channel();
         writer.commit(vec![(entry, done)]);
-        Ok(outcome.try_recv().unwrap_or_else(|_| Err(gone())))
+        Ok(outcome.try_recv().unwrap_or_else(|_| Err(writer_ended())))
     }
 
     /// Sends the writer's thread a job and waits for its result.
@@ -97,12 +97,12 @@ impl CommitQueue {
         job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
     ) -> Result<T, Arc<StoreError>> {
         let (done, outcome) = oneshot::channel();
-        self.jobs.send(job(done)).await.map_err(|_| gone())?;
-        outcome.await.map_err(|_| gone())
+        self.jobs.send(job(done)).await.map_err(|_| writer_ended())?;
+        outcome.await.map_err(|_| writer_ended())
     }
 }
 
-fn gone() -> Arc<StoreError> {
+fn writer_ended() -> Arc<StoreError> {
     Arc::new(StoreError::Io("the log's writer has ended".into()))
 }
 
@@ -159,7 +159,7 @@ impl LogWriter {
                 self.commit(group);
                 return next;
             }
-            WriterJob::Forget { session, gone, done } => self.forget(session, gone, done),
+            WriterJob::Forget { session, removed, done } => self.forget(session, removed, done),
             WriterJob::Trim { trims, done } => {
                 let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
                 // Set even if nothing was trimmed: a step that failed before is tried again.
@@ -177,7 +177,7 @@ impl LogWriter {
         None
     }
 
-    fn forget(&mut self, session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()>) {
+    fn forget(&mut self, session: SessionId, removed: oneshot::Sender<()>, done: CommitDone<()>) {
         match self.shared.store.mark_for_deletion(&session) {
             Ok(_) => {
                 self.shared.forget_session(&session);
@@ -190,7 +190,7 @@ impl LogWriter {
                     self.deleted.remove(&old);
                 }
                 self.sweeping = true;
-                self.waiting.push((session, gone));
+                self.waiting.push((session, removed));
                 let _ = done.send(Ok(()));
             }
             Err(error) => drop(done.send(Err(Arc::new(error)))),
@@ -209,11 +209,11 @@ impl LogWriter {
         }
         let sweeping = self.sweeping;
         let waiting = std::mem::take(&mut self.waiting);
-        let (still, over): (Vec<_>, Vec<_>) =
+        let (waiting, ended): (Vec<_>, Vec<_>) =
             waiting.into_iter().partition(|(session, _)| sweeping && self.shared.store.is_being_deleted(session));
-        self.waiting = still;
-        for (_, gone) in over {
-            let _ = gone.send(());
+        self.waiting = waiting;
+        for (_, removed) in ended {
+            let _ = removed.send(());
         }
     }
 
@@ -221,19 +221,19 @@ impl LogWriter {
     fn missing(&self, origin: &Origin, events: bool, rows: &CommitRows, new: &HashSet<SessionId>) -> Option<SessionId> {
         let store = &self.shared.store;
         let deleted = |session: &SessionId| self.deleted.contains(session) || store.is_being_deleted(session);
-        let there = |session: &SessionId| {
+        let exists = |session: &SessionId| {
             store.holds(session) || new.contains(session) || rows.sessions.iter().any(|row| row.session_id == *session)
         };
         if let Some(row) = rows.sessions.iter().find(|row| deleted(&row.session_id)) {
             return Some(row.session_id.clone());
         }
-        let of_events = events.then_some(&origin.session_id).into_iter();
-        let of_rows = rows.texts.iter().map(|text| &text.session_id);
-        let of_rows = of_rows.chain(rows.marks.iter().map(|(session, _)| session));
-        let of_rows = of_rows.chain(rows.prompts.iter().map(|prompt| &prompt.session_id));
-        let of_rows = of_rows.chain(rows.surfaces.iter().map(|change| &change.session_id));
-        let of_rows = of_rows.chain(rows.spent.iter().map(|change| &change.session_id));
-        of_events.chain(of_rows).find(|session| !there(session)).cloned()
+        let event_sessions = events.then_some(&origin.session_id).into_iter();
+        let row_sessions = rows.texts.iter().map(|text| &text.session_id);
+        let row_sessions = row_sessions.chain(rows.marks.iter().map(|(session, _)| session));
+        let row_sessions = row_sessions.chain(rows.prompts.iter().map(|prompt| &prompt.session_id));
+        let row_sessions = row_sessions.chain(rows.surfaces.iter().map(|change| &change.session_id));
+        let row_sessions = row_sessions.chain(rows.spent.iter().map(|change| &change.session_id));
+        event_sessions.chain(row_sessions).find(|session| !exists(session)).cloned()
     }
 
     /// Stores a group in one transaction, publishes it, and notifies the callers. Entries of sessions that do not exist are refused
@@ -280,7 +280,7 @@ impl LogWriter {
                 sync: entry.sync,
                 reserved: false,
             }));
-            pieces.push(CommitNotice { first, kept: entry.kept, received: entry.received, done });
+            pieces.push(CommitNotice { first, on_stored: entry.on_stored, received: entry.received, done });
         }
         if pieces.is_empty() {
             return;
@@ -323,17 +323,17 @@ impl LogWriter {
 
     /// Stores the entries of a refused group one by one, at the positions that they were given.
     fn commit_apart(&mut self, entries: Vec<(Batch, CommitNotice)>) {
-        let (mut events, mut told) = (Vec::new(), Vec::new());
+        let (mut events, mut stored) = (Vec::new(), Vec::new());
         for (batch, piece) in entries {
             match self.keep(&batch) {
                 Ok(()) => {
                     events.extend(batch.events);
-                    told.push(piece);
+                    stored.push(piece);
                 }
                 Err(error) => self.refuse(vec![(batch, piece)], error),
             }
         }
-        self.notify(&events, told);
+        self.notify(&events, stored);
     }
 
     fn keep(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -349,9 +349,9 @@ impl LogWriter {
         metrics().store_group.observe(events.len() as f64);
         let received = pieces.iter().filter_map(|piece| piece.received).min();
         let mut waiting = Vec::with_capacity(pieces.len());
-        for CommitNotice { first, kept, done, .. } in pieces {
-            if let Some(kept) = kept {
-                kept(first);
+        for CommitNotice { first, on_stored, done, .. } in pieces {
+            if let Some(on_stored) = on_stored {
+                on_stored(first);
             }
             waiting.push((done, first));
         }

@@ -69,7 +69,7 @@ pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
 pub(super) fn why_unattended(orphan: &OrphanedRuntime) -> &str {
     match &orphan.state {
         OrphanState::All { .. } => "several processes match what its sessions know",
-        OrphanState::Late(why) | OrphanState::Unusable(why) => why,
+        OrphanState::Late(reason) | OrphanState::Unusable(reason) => reason,
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use plexus_protocol::{Connect, RuntimeId, RuntimeSpec, Timestamp};
 
-    fn process(place: usize, instance: &str, generation: u64) -> OrphanedRuntime {
+    fn process(index: usize, instance: &str, generation: u64) -> OrphanedRuntime {
         let id = RuntimeId::trusted("demo");
         let spec = RuntimeSpec::new(id.clone(), "acp", Connect::Command(vec!["x".into()]), "/");
         let state = OrphanState::All {
@@ -87,13 +87,13 @@ mod tests {
             instance: instance.into(),
             nameless: instance.starts_with("p_"),
             pid: 7,
-            started_at: Timestamp::from_millis(place as i64),
+            started_at: Timestamp::from_millis(index as i64),
         };
-        OrphanedRuntime { id, place, state }
+        OrphanedRuntime { id, index, state }
     }
 
-    fn late(place: usize) -> OrphanedRuntime {
-        OrphanedRuntime { id: RuntimeId::trusted("demo"), place, state: OrphanState::Late("slow".into()) }
+    fn late(index: usize) -> OrphanedRuntime {
+        OrphanedRuntime { id: RuntimeId::trusted("demo"), index, state: OrphanState::Late("slow".into()) }
     }
 
     fn knows(instance: Option<&str>, generation: u64) -> ProcessStart {
@@ -144,7 +144,7 @@ mod tests {
     fn orphans_unusable_process_is_reported_and_not_replaced() {
         let unusable = OrphanedRuntime {
             id: RuntimeId::trusted("demo"),
-            place: 0,
+            index: 0,
             state: OrphanState::Unusable("version 9".into()),
         };
         assert_eq!(chosen(std::slice::from_ref(&unusable), &[knows(Some("i_a"), 1)]), (None, vec![], vec![0]));

@@ -28,22 +28,22 @@ const ENVELOPE_OVERHEAD: usize = 320;
 /// Kinds that may stand between the chunks of a message without ending it: clients display only their latest state.
 const INTERLEAVED: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate];
 
-/// A place in the log: before the event at `position`, or before one part of its text.
+/// A position in the log: before the event at `position`, or before one part of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// The position of the event.
     pub position: Position,
     /// The part of the event's text; 0 is the beginning.
     pub part: u32,
 }
 
-impl LogPlace {
-    /// Returns the place right before an event.
+impl LogPosition {
+    /// Returns the position right before an event.
     pub const fn before(position: Position) -> Self {
         Self { position, part: 0 }
     }
 
-    /// Returns the place right after an event.
+    /// Returns the position right after an event.
     pub const fn after(position: Position) -> Self {
         Self { position: position.next(), part: 0 }
     }
@@ -101,10 +101,10 @@ impl PageUnit {
     /// Returns the units of an event that may be merged; several if its text is long. Members of a tool call longer than `most` are
     /// shortened.
     #[deny(clippy::wildcard_enum_match_arm)]
-    pub(super) fn of(event: &Arc<Event>, most: usize) -> Vec<Self> {
+    pub(super) fn from_event(event: &Arc<Event>, most: usize) -> Vec<Self> {
         let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
         match EntryKind::from_kind(event.kind) {
-            EntryKind::Message(_) => match text_of(&event.body) {
+            EntryKind::Message(_) => match text_range(&event.body) {
                 Some(text) if text.len() > LONG_TEXT => {
                     let cuts = cuts(&event.body, text);
                     let parts = u32::try_from(cuts.len()).unwrap_or(u32::MAX);
@@ -116,7 +116,7 @@ impl PageUnit {
                 None => one(UnitKind::Other),
             },
             EntryKind::Tool => {
-                one(Tool::of(&event.body, most).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
+                one(Tool::read(&event.body, most).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
             EntryKind::Plan
             | EntryKind::Latest(_)
@@ -136,16 +136,16 @@ impl PageUnit {
         &self.event
     }
 
-    /// Returns the place of the unit's start.
-    pub(super) fn place(&self) -> LogPlace {
-        LogPlace { position: self.event.position, part: self.part }
+    /// Returns the position of the unit's start.
+    pub(super) fn start(&self) -> LogPosition {
+        LogPosition { position: self.event.position, part: self.part }
     }
 
-    /// Returns the place of the unit's end.
-    pub(super) fn end(&self) -> LogPlace {
+    /// Returns the position of the unit's end.
+    pub(super) fn end(&self) -> LogPosition {
         match self.part + 1 < self.parts {
-            true => LogPlace { position: self.event.position, part: self.part + 1 },
-            false => LogPlace::after(self.event.position),
+            true => LogPosition { position: self.event.position, part: self.part + 1 },
+            false => LogPosition::after(self.event.position),
         }
     }
 
@@ -193,7 +193,7 @@ impl Tool {
         self.sizes.iter().map(|(name, size)| name.len() + size + 4).sum()
     }
 
-    fn of(body: &[u8], most: usize) -> Option<Self> {
+    fn read(body: &[u8], most: usize) -> Option<Self> {
         let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
         let id: String = serde_json::from_str(members.get("toolCallId")?.get()).ok()?;
         #[derive(Deserialize)]
@@ -243,7 +243,7 @@ impl Sizes {
 
 /// Returns the range of the text in a chunk's body, without the quotes; `None` if the body has no text, or if its text must not be
 /// joined.
-pub(super) fn text_of(body: &[u8]) -> Option<Range<usize>> {
+pub(super) fn text_range(body: &[u8]) -> Option<Range<usize>> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> =
         serde_json::from_str(chunk.content.get()).ok().filter(|block: &Block<'_>| block.kind == "text")?;
@@ -345,11 +345,11 @@ impl PageItem {
                 });
                 let end = match first.parts {
                     1 => text.end,
-                    _ => text_of(&first.event.body).map_or(text.end, |text| text.end),
+                    _ => text_range(&first.event.body).map_or(text.end, |text| text.end),
                 };
                 let start = match first.part {
                     0 => text.start,
-                    _ => text_of(&first.event.body).map_or(text.start, |text| text.start),
+                    _ => text_range(&first.event.body).map_or(text.start, |text| text.start),
                 };
                 let mut body = Vec::with_capacity(inside.clone().map(<[u8]>::len).sum::<usize>() + ENVELOPE_OVERHEAD);
                 body.extend_from_slice(&first.event.body[..start]);

@@ -111,7 +111,7 @@ fn sets_session_model(params: Option<&RawValue>) -> bool {
 mod tests {
     use super::*;
 
-    fn of(method: &str, params: Option<&str>) -> Scope {
+    fn scope_of(method: &str, params: Option<&str>) -> Scope {
         let params = params.map(|params| RawValue::from_string(params.into()).unwrap());
         needed_scope(method, params.as_deref())
     }
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn policy_lets_prompt_scope_read_but_not_act() {
         for method in ["model.list", "mcp.list", "skills.list", "shell.list", "task.status", "context.inspect"] {
-            assert_eq!(of(method, None), Scope::Prompt, "{method}");
+            assert_eq!(scope_of(method, None), Scope::Prompt, "{method}");
         }
         for method in ["session.set_mode", "session.set_config_option"] {
-            assert_eq!(of(method, None), Scope::Approve, "{method}");
+            assert_eq!(scope_of(method, None), Scope::Approve, "{method}");
         }
         for method in [
             "shell.exec",
@@ -145,7 +145,7 @@ mod tests {
             ".",
             "",
         ] {
-            assert_eq!(of(method, None), Scope::Admin, "{method}");
+            assert_eq!(scope_of(method, None), Scope::Admin, "{method}");
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
             (Some(r#"{"scope":["session"]}"#), Scope::Admin),
             (Some(r#"["session"]"#), Scope::Admin),
         ] {
-            assert_eq!(of("model.set", params), scope, "{params:?}");
+            assert_eq!(scope_of("model.set", params), scope, "{params:?}");
         }
     }
 }

@@ -80,7 +80,7 @@ impl Projects {
         let work = move || {
             let _slot = slot;
             let read = |cwd: String| {
-                let project = project_of(&cwd);
+                let project = read_project(&cwd);
                 let mut cache = cache.write();
                 cache.insert(cwd, CachedProject { project: project.clone(), read_at: Instant::now() });
                 if cache.len() > FOLDERS {
@@ -94,7 +94,7 @@ impl Projects {
     }
 
     /// Reads the folder of a session that is being opened, unless it was just read.
-    pub(super) async fn of_opening(&self, cwd: &str) -> Option<Project> {
+    pub(super) async fn for_opening(&self, cwd: &str) -> Option<Project> {
         if !self.is_fresh(cwd) {
             let read = tokio::time::timeout(OPENING_WAIT, self.read(vec![cwd.to_owned()])).await;
             return read.ok().flatten()?.pop();
@@ -104,14 +104,14 @@ impl Projects {
 }
 
 /// Reads the project of a folder from the disk, with names that are safe to display.
-fn project_of(cwd: &str) -> Project {
+fn read_project(cwd: &str) -> Project {
     let found = plexus_workspace::project_of(Path::new(cwd));
-    let shown = |name: String| label(&name, NAME_MAX);
+    let displayed = |name: String| label(&name, NAME_MAX);
     Project {
-        name: shown(found.name),
+        name: displayed(found.name),
         root: found.root.to_string_lossy().into_owned(),
-        branch: found.branch.map(shown),
-        worktree: found.worktree.map(shown),
+        branch: found.branch.map(displayed),
+        worktree: found.worktree.map(displayed),
     }
 }
 

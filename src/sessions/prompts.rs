@@ -73,10 +73,10 @@ const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 ///
 /// # Errors
 /// The errors of the store.
-pub(super) fn prompt_of(
+pub(super) fn find(
     log: &Log,
     session: &SessionId,
-    wanted: Option<&RunId>,
+    requested: Option<&RunId>,
 ) -> Result<Option<(RunId, Option<PromptBlocks>)>, StoreError> {
     #[derive(Deserialize)]
     struct UserChunk {
@@ -102,7 +102,7 @@ pub(super) fn prompt_of(
         let events = log.read_before_blocking(session, before, SLICE)?;
         let Some(first) = events.first() else { break };
         before = first.position;
-        for event in events.iter().rev().filter(|event| wanted.is_none_or(|wanted| *wanted == event.run_id)) {
+        for event in events.iter().rev().filter(|event| requested.is_none_or(|requested| *requested == event.run_id)) {
             match event.kind {
                 Kind::RunStarted => {
                     if current.as_ref() != Some(&event.run_id) {
@@ -119,13 +119,13 @@ pub(super) fn prompt_of(
                     }
                     blocks.push(chunk.content);
                 }
-                _ if wanted.is_some() => current = Some(event.run_id.clone()),
+                _ if requested.is_some() => current = Some(event.run_id.clone()),
                 _ => {}
             }
         }
     }
     // The run never began, or its beginning is no longer stored.
-    Ok(current.filter(|_| wanted.is_some()).map(|run_id| (run_id, None)))
+    Ok(current.filter(|_| requested.is_some()).map(|run_id| (run_id, None)))
 }
 
 #[cfg(test)]
@@ -134,16 +134,16 @@ mod tests {
 
     fn checked(blocks: &[&str], limit: usize) -> String {
         let content: Vec<Box<RawValue>> = blocks.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
-        check(&content, limit).map_or_else(|refusal| refusal.to_string(), |()| "fine".into())
+        check(&content, limit).map_or_else(|refusal| refusal.to_string(), |()| "valid".into())
     }
 
     #[test]
     fn prompt_check_wants_typed_objects_within_the_size_limit() {
         let text = r#"{"type":"text","text":"hello"}"#;
-        assert_eq!(checked(&[text, r#"{"type":"mine","x":[1]}"#], 1000), "fine");
-        assert_eq!(checked(&[text; BLOCKS], 100_000), "fine");
+        assert_eq!(checked(&[text, r#"{"type":"mine","x":[1]}"#], 1000), "valid");
+        assert_eq!(checked(&[text; BLOCKS], 100_000), "valid");
         assert!(checked(&[text; BLOCKS + 1], 100_000).contains("at most 256"));
-        assert!(checked(&[text, text], 2 * text.len()).contains("fine"));
+        assert!(checked(&[text, text], 2 * text.len()).contains("valid"));
         assert!(checked(&[text, text], 2 * text.len() - 1).contains("may have at most 59 bytes"));
         for bad in [r#"["text"]"#, r#"["text","hello"]"#, r#""hello""#, "{}", r#"{"type":1}"#, "null", "7"] {
             assert!(checked(&[text, bad], 1000).contains("`content[1]` is not an ACP content block"), "{bad}");

@@ -73,14 +73,14 @@ fn field_name(question: &Question) -> String {
 }
 
 fn unfit(question: &Question, misfit: Misfit) -> SessionError {
-    let within = |what: &str| match (question.fits.least, question.fits.most) {
-        (Some(least), Some(most)) => format!("{what} from {least} to {most}"),
-        (Some(least), None) => format!("{what} of at least {least}"),
-        (None, Some(most)) => format!("{what} of at most {most}"),
-        (None, None) => what.to_owned(),
+    let within = |subject: &str| match (question.fits.least, question.fits.most) {
+        (Some(least), Some(most)) => format!("{subject} from {least} to {most}"),
+        (Some(least), None) => format!("{subject} of at least {least}"),
+        (None, Some(most)) => format!("{subject} of at most {most}"),
+        (None, None) => subject.to_owned(),
     };
     let number = |number| if number == Number::Integer { "a whole number" } else { "a number" };
-    let wants = match misfit {
+    let requirement = match misfit {
         Misfit::Missing | Misfit::Several => "one answer".to_owned(),
         Misfit::NotA(sort) => within(number(sort)),
         Misfit::Bounds { .. } => within(match question.fits.number {
@@ -92,7 +92,7 @@ fn unfit(question: &Question, misfit: Misfit) -> SessionError {
         Misfit::Form => format!("a text of the form {:?}", question.fits.format.as_deref().unwrap_or_default()),
     };
     let name = question.field.as_ref().or(question.header.as_ref()).unwrap_or(&question.text);
-    let message = format!("the answer to {name:?} is not valid: it must be {wants}");
+    let message = format!("the answer to {name:?} is not valid: it must be {requirement}");
     SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field_name(question)) }
 }
 
@@ -187,12 +187,12 @@ fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, Se
             None if question.free_text => free.push(text.clone()),
             None => {
                 let labels: Vec<&str> = offered.iter().map(|(_, label)| *label).collect();
-                let what = format!(
+                let message = format!(
                     "{text:?} is not an answer to {:?}, or matches two; the answers are: {}",
                     name(),
                     labels.join(", ")
                 );
-                return bad("item_not_offered", what);
+                return bad("item_not_offered", message);
             }
         }
     }

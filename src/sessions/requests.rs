@@ -46,7 +46,7 @@ fn build(
     let command = plexus_risk::command_of(&ask.subject);
     let subject = command.as_ref().unwrap_or(&ask.subject);
     let display = plexus_risk::render(subject, folders, danger);
-    let subject = plexus_risk::about(subject, ask.kind, &display.folder, &display.counts, || question_of(ask));
+    let subject = plexus_risk::about(subject, ask.kind, &display.folder, &display.counts, || single_question(ask));
     let mut request = Request {
         request_id: id,
         session_id,
@@ -95,7 +95,7 @@ fn build(
 }
 
 /// Returns a pick or prompt request as one question.
-fn question_of(ask: &AgentRequest) -> Question {
+fn single_question(ask: &AgentRequest) -> Question {
     let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
     let option = |item: &Item| QuestionOption {
         id: item.id.clone(),
@@ -263,9 +263,9 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 (None, Some(ok)) if remember => always(request, ok),
                 (None, Some(ok)) => {
                     let kind = if ok { Choice::AllowOnce } else { Choice::RejectOnce };
-                    let once = request.options.iter().find(|offer| offer.kind == kind);
+                    let single = request.options.iter().find(|offer| offer.kind == kind);
                     // `ok: false` of the UI protocol selects a permanent refusal if the request offers no other one.
-                    once.or_else(|| always(request, ok).filter(|_| answer.as_offered && !ok))
+                    single.or_else(|| always(request, ok).filter(|_| answer.as_offered && !ok))
                 }
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
@@ -274,16 +274,16 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 Some(Offer { kind: Choice::AllowAlways, .. })
                     if up_to.is_some_and(|up_to| (request.risk..Risk::Danger).contains(&up_to)) =>
                 {
-                    let why = vec!["it also allows later actions, regardless of their risk".to_owned()];
+                    let reason = vec!["it also allows later actions, regardless of their risk".to_owned()];
                     let up_to = up_to.unwrap_or(Risk::Low);
-                    Err(TooRisky::new(Refused::AllowingAlways, Risk::Danger, up_to, why).into())
+                    Err(TooRisky::new(Refused::AllowingAlways, Risk::Danger, up_to, reason).into())
                 }
                 Some(Offer { id, kind, .. }) if is_edited(request, answer) => match kind {
                     Choice::AllowOnce => {
                         let text = answer.edited.clone().unwrap_or_default();
-                        let shown = render_edit(&text);
-                        if let Some(up_to) = up_to.filter(|up_to| shown.risk > *up_to) {
-                            return Err(TooRisky::new(Refused::Allowing, shown.risk, up_to, shown.reasons).into());
+                        let display = render_edit(&text);
+                        if let Some(up_to) = up_to.filter(|up_to| display.risk > *up_to) {
+                            return Err(TooRisky::new(Refused::Allowing, display.risk, up_to, display.reasons).into());
                         }
                         Ok(Decision::Edited { id: id.clone(), text, reason })
                     }
@@ -343,7 +343,7 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
             SessionError::BadAnswer { code: "item_not_offered", message, field: None }
         })
     };
-    let wrong = |words: &str| Err(SessionError::BadAnswer { code: "answer_type", message: words.into(), field: None });
+    let wrong = |text: &str| Err(SessionError::BadAnswer { code: "answer_type", message: text.into(), field: None });
     let ids: Vec<String> = ids.into_iter().map(offered_id).collect::<Result<_, _>>()?;
     if ids.iter().enumerate().any(|(n, id)| ids[..n].contains(id)) {
         return wrong("an item can be chosen only once");
@@ -371,12 +371,12 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
         }
         Decision::Edited { id, text, reason } => {
             // All clients see the edited text as the agent gets it, rendered by the rules of requests.
-            let shown = render_edit(text);
+            let display = render_edit(text);
             receipt.option_id = Some(id.clone());
             receipt.ok = Some(true);
             receipt.reason.clone_from(reason);
             receipt.edited = Some(text.clone());
-            (receipt.edited_display, receipt.edited_warnings) = (Some(shown.text), shown.warnings);
+            (receipt.edited_display, receipt.edited_warnings) = (Some(display.text), display.warnings);
         }
         Decision::Value(value) => {
             receipt.ok = Some(value.is_some());
@@ -510,23 +510,23 @@ pub(super) mod tests {
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
             let request = Request { risk, options: offers.to_vec(), allow_remember: true, ..request() };
             for up_to in [None, Some(Risk::Low), Some(Risk::Elevated), Some(Risk::Danger)] {
-                let fine = up_to.is_none_or(|up_to| risk <= up_to);
+                let is_allowed = up_to.is_none_or(|up_to| risk <= up_to);
                 let every = up_to.is_none_or(|up_to| up_to == Risk::Danger);
                 let option = |id: &str| Answer { option_id: Some(id.into()), ..Answer::default() };
-                for (answer, fine) in [
-                    (option("yes"), fine),
-                    (Answer { ok: Some(true), ..Answer::default() }, fine),
-                    (option("other"), fine),
-                    (option("always"), fine && every),
-                    (Answer { ok: Some(true), remember: Some(true), ..Answer::default() }, fine && every),
+                for (answer, is_allowed) in [
+                    (option("yes"), is_allowed),
+                    (Answer { ok: Some(true), ..Answer::default() }, is_allowed),
+                    (option("other"), is_allowed),
+                    (option("always"), is_allowed && every),
+                    (Answer { ok: Some(true), remember: Some(true), ..Answer::default() }, is_allowed && every),
                     (option("no"), true),
                     (option("never"), true),
                     (Answer { ok: Some(false), ..Answer::default() }, true),
                     (Answer { ok: Some(false), remember: Some(true), ..Answer::default() }, true),
                 ] {
                     match judge(&request, &answer, up_to) {
-                        Ok(_) => assert!(fine, "{risk:?} {up_to:?} {answer:?}"),
-                        Err(SessionError::RiskTooHigh(_)) => assert!(!fine, "{risk:?} {up_to:?} {answer:?}"),
+                        Ok(_) => assert!(is_allowed, "{risk:?} {up_to:?} {answer:?}"),
+                        Err(SessionError::RiskTooHigh(_)) => assert!(!is_allowed, "{risk:?} {up_to:?} {answer:?}"),
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -566,7 +566,7 @@ pub(super) mod tests {
         let ids =
             |ids: &[&str]| Answer { ids: Some(ids.iter().map(ToString::to_string).collect()), ..Answer::default() };
         let decline = Answer { ok: Some(false), ..Answer::default() };
-        for (request, answer, fine) in [
+        for (request, answer, is_allowed) in [
             (&prompt, value(Some("hunter2")), false),
             (&prompt, value(None), true),
             (&prompt, decline.clone(), true),
@@ -575,9 +575,9 @@ pub(super) mod tests {
             (&pick, decline, true),
         ] {
             match judge(request, &answer, Some(Risk::Elevated)) {
-                Ok(decision) => assert!(fine && refuses(&decision), "{answer:?}"),
+                Ok(decision) => assert!(is_allowed && refuses(&decision), "{answer:?}"),
                 Err(SessionError::RiskTooHigh(too)) => {
-                    assert!(!fine && too.refused == Refused::Allowing, "{answer:?}");
+                    assert!(!is_allowed && too.refused == Refused::Allowing, "{answer:?}");
                 }
                 Err(other) => panic!("{other}"),
             }
@@ -606,10 +606,10 @@ pub(super) mod tests {
         };
         let done = judge(&edits, &answer("yes", "ls -l\u{202e}"), None).unwrap();
         assert_eq!(done, Decision::Edited { id: "yes".into(), text: "ls -l\u{202e}".into(), reason: None });
-        let kept = receipt(&edits, &done, Resolver::gateway(), Timestamp::default());
-        assert_eq!((kept.ok, kept.edited.as_deref()), (Some(true), Some("ls -l\u{202e}")), "exactly");
-        assert_eq!(kept.edited_display.as_deref(), Some("ls -l\\u{202e}"), "and safe to show");
-        assert!(kept.edited_warnings.iter().any(|warning| warning.contains("bidirectional")));
+        let stored = receipt(&edits, &done, Resolver::gateway(), Timestamp::default());
+        assert_eq!((stored.ok, stored.edited.as_deref()), (Some(true), Some("ls -l\u{202e}")), "exactly");
+        assert_eq!(stored.edited_display.as_deref(), Some("ls -l\\u{202e}"), "and safe to show");
+        assert!(stored.edited_warnings.iter().any(|warning| warning.contains("bidirectional")));
         // A device's risk limit applies to the edit, too.
         let low =
             |text: &str| judge(&Request { risk: Risk::Low, ..edits.clone() }, &answer("yes", text), Some(Risk::Low));
@@ -682,8 +682,8 @@ pub(super) mod tests {
         let secret = Request { kind: RequestType::Prompt, secret: true, ..request() };
         let decision =
             judge(&secret, &Answer { value: Some(Some("hunter2".into())), ..Answer::default() }, None).unwrap();
-        let kept = receipt(&secret, &decision, Resolver::gateway(), Timestamp::default());
-        assert_eq!((kept.value, kept.ok, kept.answered_by), (None, Some(true), Some(AnsweredBy::Person)));
+        let stored = receipt(&secret, &decision, Resolver::gateway(), Timestamp::default());
+        assert_eq!((stored.value, stored.ok, stored.answered_by), (None, Some(true), Some(AnsweredBy::Person)));
         let expired = receipt(&secret, &Decision::Expired, Resolver::gateway(), Timestamp::default());
         assert_eq!(expired.answered_by, None, "nobody decided");
     }

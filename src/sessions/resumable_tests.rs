@@ -200,7 +200,7 @@ async fn resumable_silent_runtime_is_asked_once_and_callers_time_out() {
         ends.lock()[0].send_modify(ended);
     };
     let (refused, ()) = tokio::join!(waits, ends);
-    assert!(matches!(refused.as_ref().unwrap_err(), SessionError::RuntimeGone(_)), "{refused:?}");
+    assert!(matches!(refused.as_ref().unwrap_err(), SessionError::RuntimeUnavailable(_)), "{refused:?}");
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ impl AckTracker {
     }
 
     /// Returns the offset up to which all output is stored, of the output parsed up to `parsed`.
-    pub fn kept_up_to(&self, parsed: u64) -> u64 {
+    pub fn stored_up_to(&self, parsed: u64) -> u64 {
         self.pending().keys().next().map_or(parsed, |first| parsed.min(*first))
     }
 
@@ -145,9 +145,9 @@ pub struct RuntimeOrder {
     pub answered_at: Option<Instant>,
 }
 
-/// Conduct of a runtime, as observed by its sessions.
+/// Behavior of a runtime, as observed by its sessions.
 #[derive(Debug, Default)]
-pub struct RuntimeConduct {
+pub struct RuntimeBehavior {
     /// `true` if a user permanently allowed the runtime something, so that it need not ask again.
     always: AtomicBool,
     /// The first action that the runtime took without asking.
@@ -155,7 +155,7 @@ pub struct RuntimeConduct {
     changed: Notify,
 }
 
-impl RuntimeConduct {
+impl RuntimeBehavior {
     /// Records the observations of a session.
     pub fn learn(&self, acted: Option<&str>, always: bool) {
         self.always.fetch_or(always, Ordering::Relaxed);
@@ -194,10 +194,10 @@ pub struct RuntimeLink {
     stderr_log: StderrLog,
     spec: Arc<OnceLock<RuntimeSpec>>,
     was_found: bool,
-    conduct: Arc<RuntimeConduct>,
+    behavior: Arc<RuntimeBehavior>,
 }
 
-/// A reserved place for one order in the driver's queue.
+/// A reserved slot for one order in the driver's queue.
 pub type OrderPermit = mpsc::OwnedPermit<RuntimeOrder>;
 
 /// A session that another client opened in a runtime.
@@ -229,8 +229,8 @@ pub struct DriverEnd {
     pub stderr_log: StderrLog,
     /// The spec that the runtime was started with, set by the driver if the gateway does not have it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
-    /// Conduct of the runtime, as observed by its sessions.
-    pub conduct: Arc<RuntimeConduct>,
+    /// Behavior of the runtime, as observed by its sessions.
+    pub behavior: Arc<RuntimeBehavior>,
 }
 
 /// The reason why an order was not accepted.
@@ -239,7 +239,7 @@ pub enum OrderRejected {
     /// The queue already has [`ORDERS`] orders.
     Full,
     /// The runtime's driver has ended.
-    Gone,
+    Closed,
 }
 
 impl RuntimeLink {
@@ -251,7 +251,7 @@ impl RuntimeLink {
         let (found, found_rx) = mpsc::channel(FOUND);
         let stderr_log = StderrLog::default();
         let spec = Arc::default();
-        let conduct = Arc::<RuntimeConduct>::default();
+        let behavior = Arc::<RuntimeBehavior>::default();
         let end = DriverEnd {
             orders: orders_rx,
             stop: Arc::clone(&stop),
@@ -260,7 +260,7 @@ impl RuntimeLink {
             found,
             stderr_log: stderr_log.clone(),
             spec: Arc::clone(&spec),
-            conduct: Arc::clone(&conduct),
+            behavior: Arc::clone(&behavior),
         };
         (
             Self {
@@ -272,7 +272,7 @@ impl RuntimeLink {
                 stderr_log,
                 spec,
                 was_found: false,
-                conduct,
+                behavior,
             },
             end,
         )
@@ -285,11 +285,11 @@ impl RuntimeLink {
     pub fn order(&self, order: RuntimeOrder) -> Result<(), (OrderRejected, Box<RuntimeOrder>)> {
         self.orders.try_send(order).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(order) => (OrderRejected::Full, Box::new(order)),
-            mpsc::error::TrySendError::Closed(order) => (OrderRejected::Gone, Box::new(order)),
+            mpsc::error::TrySendError::Closed(order) => (OrderRejected::Closed, Box::new(order)),
         })
     }
 
-    /// Waits in line for a place in the driver's queue; `None` if the driver has ended.
+    /// Waits in line for a slot in the driver's queue; `None` if the driver has ended.
     pub fn reserve(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
         let orders = self.orders.clone();
         async move { orders.reserve_owned().await.ok() }
@@ -327,9 +327,9 @@ impl RuntimeLink {
         self.found.lock().take()
     }
 
-    /// Returns the conduct of the runtime, as observed by its sessions.
-    pub fn conduct(&self) -> &RuntimeConduct {
-        &self.conduct
+    /// Returns the behavior of the runtime, as observed by its sessions.
+    pub fn behavior(&self) -> &RuntimeBehavior {
+        &self.behavior
     }
 
     /// Returns the last lines of the runtime's stderr.
@@ -413,7 +413,7 @@ pub struct OrphanedRuntime {
     /// The runtime's identifier.
     pub id: RuntimeId,
     /// Distinguishes runtimes with the same identifier.
-    pub place: usize,
+    pub index: usize,
     /// The known state of the process.
     pub state: OrphanState,
 }

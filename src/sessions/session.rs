@@ -257,7 +257,7 @@ impl Task {
         let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
         // Acknowledgements, which are sent by dropping them once everything is stored.
         let mut marks = Vec::new();
-        self.state.set_allowed_always(self.link.conduct().allowed_always());
+        self.state.set_allowed_always(self.link.behavior().allowed_always());
         self.decide(|state, env, plan| {
             for message in batch {
                 match message {
@@ -288,7 +288,7 @@ impl Task {
         self.died = died;
         for (ticket, reply) in replies {
             if let Some(waiting) = self.calls.remove(&ticket) {
-                let _ = waiting.send(reply.map_err(SessionError::of_runtime));
+                let _ = waiting.send(reply.map_err(SessionError::from_runtime));
             }
         }
         if next == TaskStep::End {
@@ -306,7 +306,7 @@ impl Task {
         let (synced, mut answer) = (plan.sync, None::<SessionCommand>);
         while let Err(error) = self.persister.keep(&plan, &self.state).await {
             if let Some(answer) = answer.take() {
-                answer.refuse(SessionError::of_store(&error));
+                answer.refuse(SessionError::from_store(&error));
             }
             if matches!(*error, StoreError::NoSession(_)) {
                 // The session was deleted: it needs no further work.
@@ -325,7 +325,7 @@ impl Task {
                             (plan.sync, answer) = (true, Some(command));
                             break;
                         }
-                        command => command.refuse(SessionError::of_store(&error)),
+                        command => command.refuse(SessionError::from_store(&error)),
                     },
                 }
             }
@@ -354,7 +354,7 @@ impl Task {
         let since = self.persister.busy_since;
         if let Err(error) = self.persister.keep(&plan, &self.state).await {
             self.state = before;
-            return Err(SessionError::of_store(&error));
+            return Err(SessionError::from_store(&error));
         }
         self.perform(plan, since).await;
         Ok(outcome)
@@ -384,11 +384,11 @@ impl Task {
     /// Performs a stored plan. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
-        self.link.conduct().learn(self.state.acted_unasked(), self.state.allowed_always());
+        self.link.behavior().learn(self.state.acted_unasked(), self.state.allowed_always());
         for event in &plan.events {
             if matches!(event.kind, Kind::RunStarted | Kind::RunEnded) {
                 (self.project_stale, self.acted) = (true, false);
-                self.changes.run_news(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);
+                self.changes.record_run(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);
             } else if !self.acted && is_output(event.kind) {
                 self.acted = true;
                 self.changes.acted(&self.state.origin.session_id);
@@ -413,7 +413,7 @@ impl Task {
             true => match self.link.order(order) {
                 Err((OrderRejected::Full, order)) => *order,
                 // If the runtime has ended, its driver reports it.
-                Ok(()) | Err((OrderRejected::Gone, _)) => return,
+                Ok(()) | Err((OrderRejected::Closed, _)) => return,
             },
             false => order,
         };
@@ -444,14 +444,14 @@ impl Task {
                     self.reservation = Some(Box::pin(self.link.reserve()));
                     return;
                 }
-                Err((OrderRejected::Gone, _)) => return self.backlog.clear(),
+                Err((OrderRejected::Closed, _)) => return self.backlog.clear(),
             }
         }
     }
 
     async fn on_command(&mut self, command: SessionCommand) -> TaskStep {
         match command {
-            SessionCommand::Prompt { content, by, once, again, charge, reply } => {
+            SessionCommand::Prompt { content, by, key, again, charge, reply } => {
                 let (charge, over) = match charge.transpose() {
                     Ok(charge) => (charge, None),
                     Err(over) => (None, Some(over)),
@@ -460,12 +460,12 @@ impl Task {
                     .try_decide(|state, env, plan| {
                         if let Some(over) = over {
                             // A prompt that was accepted before needs no place in the queue.
-                            let accepted = state.prompt_of_key(once.as_ref())?;
+                            let accepted = state.prompt_of_key(key.as_ref())?;
                             return accepted.ok_or(SessionError::OverLimit(over));
                         }
                         match again {
-                            Some(run) => state.again(&run, content, by, once, env, plan),
-                            None => state.prompt(content, by, once, env, plan),
+                            Some(run) => state.again(&run, content, by, key, env, plan),
+                            None => state.prompt(content, by, key, env, plan),
                         }
                     })
                     .await;
@@ -476,8 +476,9 @@ impl Task {
                 let _ = reply.send(outcome);
             }
             SessionCommand::Cancel { run_id, by, reason, reply } => {
-                let why = (&by, reason.as_deref());
-                let outcome = self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), why, env, plan)).await;
+                let reason = (&by, reason.as_deref());
+                let outcome =
+                    self.try_decide(|state, env, plan| state.cancel(run_id.as_ref(), reason, env, plan)).await;
                 let _ = reply.send(outcome);
             }
             SessionCommand::Answer { id, answer, by, up_to, key, at, reply } => {
@@ -490,13 +491,13 @@ impl Task {
                 let outcome = Box::pin(self.decide_answer(&id, &answer, (by, up_to), key.as_ref())).await;
                 self.answered_at = None;
                 let _ = reply.send(outcome.map(|receipt| {
-                    let cursor = self.persister.receipts.get(&id).and_then(|kept| kept.cursor.clone());
+                    let cursor = self.persister.receipts.get(&id).and_then(|receipt| receipt.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }
                 }));
             }
             SessionCommand::Call { method, params, notify, reply } => {
-                if let Some(why) = self.state.exited() {
-                    let _ = reply.send(Err(SessionError::RuntimeGone(why.to_owned())));
+                if let Some(reason) = self.state.exited() {
+                    let _ = reply.send(Err(SessionError::RuntimeUnavailable(reason.to_owned())));
                     return TaskStep::GoOn;
                 }
                 let ticket = ticket();
@@ -562,15 +563,15 @@ impl Task {
             });
         }
         self.commands.close();
-        let why = self.state.exited().unwrap_or("the session ended").to_owned();
+        let reason = self.state.exited().unwrap_or("the session ended").to_owned();
         while let Ok(command) = self.commands.try_recv() {
-            command.refuse(SessionError::RuntimeGone(why.clone()));
+            command.refuse(SessionError::RuntimeUnavailable(reason.clone()));
         }
         for call in self.drawing.take() {
-            let _ = call.reply.send(Err(SessionError::RuntimeGone(why.clone())));
+            let _ = call.reply.send(Err(SessionError::RuntimeUnavailable(reason.clone())));
         }
         for (_, waiting) in self.calls.drain() {
-            let _ = waiting.send(Err(SessionError::RuntimeGone(why.clone())));
+            let _ = waiting.send(Err(SessionError::RuntimeUnavailable(reason.clone())));
         }
     }
 }

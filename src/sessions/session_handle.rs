@@ -31,7 +31,7 @@ pub(super) enum SessionCommand {
     Prompt {
         content: PromptContent,
         by: Resolver,
-        once: Option<PromptKey>,
+        key: Option<PromptKey>,
         /// The run whose prompt is sent again: it is cancelled first, and this prompt runs next.
         again: Option<RunId>,
         /// The ledger's charge for the content, or the error of a full ledger.
@@ -81,18 +81,18 @@ pub(super) enum SessionCommand {
 }
 
 impl SessionCommand {
-    pub(super) fn refuse(self, why: SessionError) {
+    pub(super) fn refuse(self, reason: SessionError) {
         match self {
-            Self::Prompt { reply, .. } => drop(reply.send(Err(why))),
-            Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
-            Self::Answer { reply, .. } => drop(reply.send(Err(why))),
-            Self::Call { reply, .. } => drop(reply.send(Err(why))),
-            Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
+            Self::Prompt { reply, .. } => drop(reply.send(Err(reason))),
+            Self::Cancel { reply, .. } => drop(reply.send(Err(reason))),
+            Self::Answer { reply, .. } => drop(reply.send(Err(reason))),
+            Self::Call { reply, .. } => drop(reply.send(Err(reason))),
+            Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(reason))),
             // The reader of the project sees that the session did not accept it.
             Self::Project { reply, .. } => drop(reply),
-            Self::Draw(call) => drop(call.reply.send(Err(why))),
-            Self::Act(press) => drop(press.reply.send(Err(why))),
-            Self::Ask(work) => work.refuse(why),
+            Self::Draw(call) => drop(call.reply.send(Err(reason))),
+            Self::Act(press) => drop(press.reply.send(Err(reason))),
+            Self::Ask(work) => work.refuse(reason),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(super) struct SessionSummary {
 }
 
 /// A sort key for sessions by their latest activity: the log position first, then the time.
-pub type NewsRank = (u64, i64);
+pub type ActivityRank = (u64, i64);
 
 /// A session, from outside its task.
 #[derive(Clone)]
@@ -125,11 +125,11 @@ pub(super) struct SessionHandle {
     /// The time of the last event, in milliseconds. Updated more often than the view.
     pub(super) updated: Arc<AtomicI64>,
     /// The position of the event that started the current activity.
-    pub(super) doing_at: Arc<AtomicU64>,
+    pub(super) activity_position: Arc<AtomicU64>,
     /// The position of the session's last event: finds changes since a position, regardless of changes of the clock.
     pub(super) last: Arc<AtomicU64>,
     /// The position of the session's latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
-    pub(super) news: Arc<AtomicU64>,
+    pub(super) latest_activity: Arc<AtomicU64>,
     /// The state, while no task owns it.
     parked: Arc<Mutex<Option<EndedSession>>>,
     /// Held while the session is being reopened: other callers wait for the outcome.
@@ -145,8 +145,8 @@ pub(super) struct EndedSession {
 }
 
 impl SessionHandle {
-    pub(super) fn of(state: &SessionStateMachine, commands: Option<mpsc::Sender<SessionCommand>>) -> Self {
-        let view = view_of(state);
+    pub(super) fn new(state: &SessionStateMachine, commands: Option<mpsc::Sender<SessionCommand>>) -> Self {
+        let view = summary(state);
         let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
         let view = Arc::new(ArcSwap::from_pointee(view));
         Self {
@@ -154,9 +154,9 @@ impl SessionHandle {
             commands,
             view,
             updated,
-            doing_at: Arc::default(),
+            activity_position: Arc::default(),
             last: Arc::default(),
-            news: Arc::default(),
+            latest_activity: Arc::default(),
             parked: Arc::default(),
             opening: Arc::default(),
             surfaces: Arc::default(),
@@ -169,8 +169,8 @@ impl SessionHandle {
     }
 
     /// Returns the run that was requested under this key, if the session has no task and remembers the key.
-    pub(super) fn prompt_of_key(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
-        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.prompt_of_key(Some(once)))
+    pub(super) fn prompt_of_key(&self, key: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
+        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.prompt_of_key(Some(key)))
     }
 
     /// Returns a copy of the state, if there is no task. Callers that replace it must hold `opening`.
@@ -193,8 +193,8 @@ impl SessionHandle {
     }
 
     /// Returns the rank: by log position; by time only for activity before this gateway started.
-    pub(super) fn rank(&self) -> NewsRank {
-        (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
+    pub(super) fn rank(&self) -> ActivityRank {
+        (self.latest_activity.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
     }
 
     pub(super) fn info(&self) -> SessionInfo {
@@ -204,7 +204,7 @@ impl SessionHandle {
     }
 }
 
-pub(super) fn view_of(state: &SessionStateMachine) -> SessionSummary {
+pub(super) fn summary(state: &SessionStateMachine) -> SessionSummary {
     SessionSummary {
         info: state.info(),
         open: state.open_requests(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::left_out::shorten;
-use super::page_merge::text_of;
+use super::page_merge::text_range;
 use plexus_protocol::api::snapshot::{Snapshot, SnapshotMessage, SnapshotTool};
 use plexus_protocol::transcript::{
     Content, EntryBody, EntryKind, Message, MessageKey, Part, Role, Transcript, TranscriptItem, json_size as size,
@@ -99,7 +99,7 @@ const fn in_window(kind: Kind) -> bool {
 }
 
 impl Piece {
-    fn of(event: &Event) -> Option<Self> {
+    fn from_event(event: &Event) -> Option<Self> {
         if !in_window(event.kind) {
             return None;
         }
@@ -188,7 +188,7 @@ impl SnapshotFold {
         self.at = event.position;
         self.cached = None;
         self.take_latest(event, true);
-        let Some(piece) = Piece::of(event) else { return };
+        let Some(piece) = Piece::from_event(event) else { return };
         self.bytes += piece.bytes;
         match self.window.back_mut() {
             Some(last) => {
@@ -359,7 +359,7 @@ impl BackwardsFold {
         self.fold.take_latest(event, false);
         if in_window(event.kind) && !self.full {
             // An upper bound: merged events take less.
-            let text = event.kind.role().and_then(|_| text_of(&event.body)).map(|text| text.len());
+            let text = event.kind.role().and_then(|_| text_range(&event.body)).map(|text| text.len());
             self.bytes += text.unwrap_or(event.body.len() + OVERHEAD);
             self.full = self.bytes > WINDOW + PIECE_MAX;
             self.events.push_front(Arc::clone(event));

@@ -2,8 +2,8 @@
 //! of its own.
 
 mod activity;
+mod behavior;
 mod ceilings;
-mod conduct;
 mod edits;
 mod ends;
 mod folders;
@@ -14,8 +14,8 @@ mod spending;
 mod surface_asks;
 
 use activity::RunActivity;
+use behavior::{AgentBehavior, WatchedCall};
 use ceilings::CeilingMemory;
-use conduct::{Conduct, WatchedCall};
 pub(super) use edits::SessionEdit;
 pub(super) use open_requests::{ClosedRequests, late};
 use prompts::text_of_body;
@@ -74,7 +74,7 @@ const TOOLS_MAX: usize = 4096;
 /// if they draw later.
 const OWN_CALLS_MAX: usize = 64;
 /// Maximum number of running tools whose titles are stored, for the session's current activity.
-const DOING_MAX: usize = 32;
+const ACTIVITY_MAX: usize = 32;
 /// Maximum length of the reason of a cancel, in bytes.
 const REASON_MAX: usize = 1000;
 /// Maximum length of a title that a user gives, in bytes. `Directory::edit_session` refuses long ones earlier, by characters.
@@ -104,7 +104,7 @@ pub(super) struct Plan {
     /// Runs that ended; their text is indexed.
     pub(super) ended: Vec<RunId>,
     /// Index in `events` of the last one that changed the session's current activity.
-    pub(super) doing: Option<usize>,
+    pub(super) activity_event: Option<usize>,
     /// Rows of surfaces.
     pub(super) surfaces: Vec<SurfaceChange>,
     /// Changes of the spending, stored with the events.
@@ -167,8 +167,8 @@ struct SessionCore {
     meter: SpendMeter,
     #[serde(default, skip_serializing_if = "CeilingMemory::is_new")]
     ceilings: CeilingMemory,
-    #[serde(default, skip_serializing_if = "Conduct::is_new")]
-    conduct: Conduct,
+    #[serde(rename = "conduct", default, skip_serializing_if = "AgentBehavior::is_new")]
+    behavior: AgentBehavior,
     generation: u64,
     /// The name of the runtime process that the session runs in. Absent in rows of release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,8 @@ fn accepted_prompt(run_id: RunId, ahead: usize) -> AcceptedPrompt {
 /// An ended run whose prompt had an idempotency key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct KeyedRun {
-    once: StoredPromptKey,
+    #[serde(rename = "once")]
+    key: StoredPromptKey,
     run_id: RunId,
     #[serde(deserialize_with = "rows::outcome")]
     ended: RunOutcome,
@@ -232,14 +233,14 @@ struct ActiveRun {
     #[serde(default, skip_serializing, deserialize_with = "content_in_row")]
     content: Option<PromptContent>,
     by: Resolver,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    once: Option<StoredPromptKey>,
+    #[serde(rename = "once", default, skip_serializing_if = "Option::is_none")]
+    key: Option<StoredPromptKey>,
     /// `true` if a cancel was sent to the runtime.
     cancelling: bool,
     /// Unfinished tool calls; the value is `true` if the call's request was rejected.
     tools: Large<BTreeMap<String, bool>>,
-    #[serde(default)]
-    doing: RunActivity,
+    #[serde(rename = "doing", default)]
+    activity: RunActivity,
     /// The spending so far.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     spent: Spending,
@@ -268,8 +269,8 @@ struct QueuedRun {
     content: Option<PromptContent>,
     text: String,
     by: Resolver,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    once: Option<StoredPromptKey>,
+    #[serde(rename = "once", default, skip_serializing_if = "Option::is_none")]
+    key: Option<StoredPromptKey>,
     /// The ceiling for which the run waits, as published to clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ceiling: Option<CeilingKind>,
@@ -336,7 +337,7 @@ impl SessionStateMachine {
     /// A session with the stored part of its state, and its open requests.
     fn with_core(origin: Arc<Origin>, core: SessionCore, open: BTreeMap<RequestId, OpenRequest>) -> Self {
         Self {
-            zero_run: zero_of(&origin),
+            zero_run: initial_run_id(&origin),
             origin,
             open,
             answered: VecDeque::new(),
@@ -472,7 +473,7 @@ impl SessionStateMachine {
                 (None, None) => SessionState::Idle,
             },
             run_id: core.run.as_ref().map(|run| run.run_id.clone()),
-            doing: core.run.as_ref().map(|run| run.doing.words().to_owned()),
+            doing: core.run.as_ref().map(|run| run.activity.description().to_owned()),
             archived: core.archived,
             open_requests: self.open.len(),
             requests: self.open.keys().cloned().collect(),
@@ -604,8 +605,8 @@ impl SessionStateMachine {
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
         if again && how == OpenedAs::New {
-            let why = "the agent could not continue its conversation";
-            self.withdraw_all(RunStatus::Error, why, env, plan);
+            let reason = "the agent could not continue its conversation";
+            self.withdraw_all(RunStatus::Error, reason, env, plan);
             self.core.checkpoint = None;
         }
         for draft in drafts {
@@ -772,28 +773,28 @@ impl SessionStateMachine {
             self.core.title = Some(label(title, TITLE_MAX));
             plan.dirty = true;
         }
-        if self.core.run.as_mut().is_some_and(|run| run.doing.update(&draft)) {
-            plan.doing = Some(plan.events.len());
+        if self.core.run.as_mut().is_some_and(|run| run.activity.update(&draft)) {
+            plan.activity_event = Some(plan.events.len());
             plan.dirty = true;
         }
         if is_conversation(draft.kind) {
             self.core.updated_at = env.now;
         }
-        let acted = self.watch_conduct(&draft);
+        let acted = self.watch_tool_call(&draft);
         self.log(draft, env, plan);
         self.report_unasked(acted, env, plan);
     }
 
-    fn close_tool(&mut self, id: &str, why: &str, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    fn close_tool(&mut self, id: &str, reason: &str, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             run.tools.change().remove(id);
             run.note_own_call(id, None);
-            run.doing.tools.retain(|(other, _)| other != id);
-            plan.doing = Some(plan.events.len());
+            run.activity.tools.retain(|(other, _)| other != id);
+            plan.activity_event = Some(plan.events.len());
         }
         let body = serde_json::json!({
             "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed",
-            "_meta": { "plexus": { "synthesized": true, "reason": why } },
+            "_meta": { "plexus": { "synthesized": true, "reason": reason } },
         });
         self.log(EventDraft::new(Kind::ToolCallUpdate, &body), env, plan);
         self.touch(env, plan);
@@ -802,20 +803,20 @@ impl SessionStateMachine {
     // === client commands ===
 
     /// Returns the run of the prompt with this idempotency key, if it is remembered.
-    pub(super) fn prompt_of_key(&self, once: Option<&PromptKey>) -> Result<Option<AcceptedPrompt>, SessionError> {
-        let Some(once) = once else { return Ok(None) };
-        let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
+    pub(super) fn prompt_of_key(&self, key: Option<&PromptKey>) -> Result<Option<AcceptedPrompt>, SessionError> {
+        let Some(key) = key else { return Ok(None) };
+        let under_way = self.core.run.iter().map(|run| (run.key.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
         let queued = self.core.queue.iter().enumerate();
-        let queued = queued.map(|(index, queued)| (queued.once.as_ref(), &queued.run_id, Some(index + running)));
+        let queued = queued.map(|(index, queued)| (queued.key.as_ref(), &queued.run_id, Some(index + running)));
         for (stored, run_id, ahead) in under_way.chain(queued) {
-            if once.matches(stored)? {
+            if key.matches(stored)? {
                 let accepted = accepted_prompt(run_id.clone(), ahead.unwrap_or(0));
                 return Ok(Some(AcceptedPrompt { queued: ahead.is_some(), ..accepted }));
             }
         }
         for keyed in self.core.keyed.iter().rev() {
-            if once.matches(Some(&keyed.once))? {
+            if key.matches(Some(&keyed.key))? {
                 return Ok(Some(AcceptedPrompt {
                     ended: Some(keyed.ended.clone()),
                     ..accepted_prompt(keyed.run_id.clone(), 0)
@@ -825,9 +826,9 @@ impl SessionStateMachine {
         Ok(None)
     }
 
-    fn remember_key(&mut self, once: Option<StoredPromptKey>, run_id: &RunId, ended: impl FnOnce() -> RunOutcome) {
-        let Some(once) = once else { return };
-        self.core.keyed.push_back(KeyedRun { once, run_id: run_id.clone(), ended: ended() });
+    fn remember_key(&mut self, key: Option<StoredPromptKey>, run_id: &RunId, ended: impl FnOnce() -> RunOutcome) {
+        let Some(key) = key else { return };
+        self.core.keyed.push_back(KeyedRun { key, run_id: run_id.clone(), ended: ended() });
         if self.core.keyed.len() > KEYED {
             self.core.keyed.pop_front();
         }
@@ -849,7 +850,7 @@ fn is_conversation(kind: Kind) -> bool {
 }
 
 /// Returns the identifier of run zero, which holds the events between runs.
-pub fn zero_of(origin: &Origin) -> RunId {
+pub fn initial_run_id(origin: &Origin) -> RunId {
     let session = origin.session_id.as_str();
     RunId::trusted(format!("r_0_{}", session.strip_prefix("s_").unwrap_or(session)))
 }

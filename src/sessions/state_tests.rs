@@ -268,7 +268,7 @@ fn prompt_under_key_runs_once() {
         bench.step(|state, env, plan| state.runtime_exited(&exit, env, plan));
         assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second, 0, Some(RunStatus::Error)));
-        assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(SessionError::RuntimeGone(_))));
+        assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(SessionError::RuntimeUnavailable(_))));
         assert_eq!(bench.orders, ["prompt 1", "prompt 2"]);
         bench.assert_numbered();
     }
@@ -499,7 +499,7 @@ fn runtime_exit_orphans_requests_and_ends_runs() {
         other => panic!("{other:?}"),
     }
     let refused = bench.step(|state, env, plan| state.prompt(text("x"), by("laptop"), None, env, plan));
-    assert!(matches!(refused, Err(SessionError::RuntimeGone(_))));
+    assert!(matches!(refused, Err(SessionError::RuntimeUnavailable(_))));
     bench.assert_numbered();
 }
 
@@ -1034,7 +1034,7 @@ fn session_activity_is_known_and_reported_on_change() {
         let event = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
         bench.step(|state, env, plan| {
             state.on_runtime_event(event, env, plan);
-            plan.doing
+            plan.activity_event
         })
     };
     let tool = |bench: &mut Bench, id: &str, title: Option<&str>, over: bool| {

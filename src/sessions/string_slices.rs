@@ -13,7 +13,7 @@ pub(super) struct StringSlices<'a> {
 
 impl<'a> StringSlices<'a> {
     /// Makes slices of `most` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is not a string.
-    pub(super) fn of(json: &'a RawValue, most: usize) -> Option<Self> {
+    pub(super) fn new(json: &'a RawValue, most: usize) -> Option<Self> {
         let rest = json.get().strip_prefix('"')?.strip_suffix('"')?;
         Some(Self { rest, most: most.max(1) })
     }
@@ -72,7 +72,7 @@ mod tests {
 
     fn joined(json: &str, most: usize) -> Option<String> {
         let raw = RawValue::from_string(json.into()).unwrap();
-        let slices = StringSlices::of(&raw, most)?;
+        let slices = StringSlices::new(&raw, most)?;
         Some(slices.inspect(|slice| assert!(slice.len() <= most + 12)).collect())
     }
 

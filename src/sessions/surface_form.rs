@@ -37,9 +37,9 @@ pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>,
 
 /// Makes the request for a question by a surface.
 pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], question: Option<&str>) -> AgentRequest {
-    let mut questions: Vec<Question> = form.fields.iter().map(of_field).collect();
+    let mut questions: Vec<Question> = form.fields.iter().map(field_question).collect();
     // Also for a single button: without it, an answer could not express that no input was changed.
-    questions.push(of_buttons(buttons, buttons.len() == 1 && !questions.is_empty()));
+    questions.push(button_question(buttons, buttons.len() == 1 && !questions.is_empty()));
     let title = question.or(surface.title()).unwrap_or(surface.name()).to_owned();
     let message = question.and(surface.title()).map(str::to_owned);
     let text = surface.text(COLUMNS);
@@ -61,7 +61,7 @@ pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], qu
     }
 }
 
-fn of_field(field: &FormField) -> Question {
+fn field_question(field: &FormField) -> Question {
     let option =
         |(id, label): &(String, String)| QuestionOption { id: id.clone(), label: label.clone(), description: None };
     let (options, multiple, fits) = match &field.kind {
@@ -94,7 +94,7 @@ fn of_field(field: &FormField) -> Question {
     }
 }
 
-fn of_buttons(buttons: &[FormButton], optional: bool) -> Question {
+fn button_question(buttons: &[FormButton], optional: bool) -> Question {
     let option = |button: &FormButton| QuestionOption {
         id: button.component.clone(),
         label: button.label.clone(),

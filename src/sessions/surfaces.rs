@@ -92,7 +92,7 @@ impl Presser {
     ///
     /// # Errors
     /// [`SessionError::Denied`]: the caller has neither.
-    pub fn of(caller: &Caller, session: &SessionId, runtime: &RuntimeId) -> Result<Self, SessionError> {
+    pub fn new(caller: &Caller, session: &SessionId, runtime: &RuntimeId) -> Result<Self, SessionError> {
         let target = Target::Session(session, runtime);
         let (prompt, approve) = (caller.permit::<Prompt>(target), caller.permit::<Approve>(target).ok());
         match prompt {
@@ -127,9 +127,9 @@ pub(super) enum AskWork {
 }
 
 impl AskWork {
-    pub(super) fn refuse(self, why: SessionError) {
+    pub(super) fn refuse(self, reason: SessionError) {
         let (Self::Open { reply, .. } | Self::Fetch { reply, .. }) = self;
-        let _ = reply.send(Err(why));
+        let _ = reply.send(Err(reason));
     }
 }
 
@@ -189,12 +189,12 @@ struct Presses {
 }
 
 impl Presses {
-    fn is_late(&self, what: &(String, Option<String>), rev: u64) -> bool {
-        self.latest.get(what).copied().max(self.up_to).is_some_and(|pressed| rev <= pressed)
+    fn is_late(&self, item: &(String, Option<String>), rev: u64) -> bool {
+        self.latest.get(item).copied().max(self.up_to).is_some_and(|pressed| rev <= pressed)
     }
 
-    fn note(&mut self, what: (String, Option<String>), rev: u64) {
-        self.latest.insert(what, rev);
+    fn note(&mut self, item: (String, Option<String>), rev: u64) {
+        self.latest.insert(item, rev);
         if self.latest.len() > PRESSES_MAX {
             self.up_to = self.latest.values().copied().max().max(self.up_to);
             self.latest.clear();
@@ -388,8 +388,8 @@ impl Loaded {
         let full = stored.changes + part.len() > stored.whole.max(CHANGES_MAX);
         let write = match self.set.get(name).filter(|_| change.base.is_none() || full) {
             Some(surface) => {
-                let of = self.keys.iter().rev().filter(|(_, drawn)| drawn.surface == *name).take(KEYS_STORED);
-                let whole = row(of.map(|(key, drawn)| (key.as_str(), drawn.rev)), None, surface);
+                let keys = self.keys.iter().rev().filter(|(_, drawn)| drawn.surface == *name).take(KEYS_STORED);
+                let whole = row(keys.map(|(key, drawn)| (key.as_str(), drawn.rev)), None, surface);
                 *stored = StoredBytes { whole: whole.len(), changes: 0 };
                 SurfaceWrite::Whole(whole)
             }
@@ -419,13 +419,13 @@ fn as_prompt(action: &Action, title: Option<&str>) -> String {
         "On your surface {}{title}, the user used component {}: event {}.",
         action.surface, action.component, action.name
     );
-    for (what, value) in [
+    for (name, value) in [
         ("item", action.item.as_ref().map(serde_json::to_string)),
         ("context", (!action.context.is_empty()).then(|| serde_json::to_string(&action.context))),
         ("inputs", (!action.inputs.is_empty()).then(|| serde_json::to_string(&action.inputs))),
     ] {
         if let Some(Ok(value)) = value {
-            text.push_str(&format!("\n{what}: {value}"));
+            text.push_str(&format!("\n{name}: {value}"));
         }
     }
     text
@@ -449,8 +449,8 @@ impl From<Change> for MadeChange {
 /// Adds a change to those of one commit: merged with a change of the same surface, if that is equivalent.
 fn add(changes: &mut Vec<MadeChange>, made: MadeChange) {
     let same = |earlier: &MadeChange| earlier.change.surface == made.change.surface;
-    let Some(place) = changes.iter().rposition(same) else { return changes.push(made) };
-    let MadeChange { change: earlier, keys: mut earlier_keys, press } = changes.remove(place);
+    let Some(index) = changes.iter().rposition(same) else { return changes.push(made) };
+    let MadeChange { change: earlier, keys: mut earlier_keys, press } = changes.remove(index);
     let MadeChange { change, keys, press: later } = made;
     match earlier.merge(change) {
         Ok(change) => {
@@ -511,8 +511,8 @@ impl Board {
     /// [`SessionError::Action`].
     pub(super) fn act(&mut self, name: &str, request: &SurfaceAction, now: Timestamp) -> Result<Pressed, SessionError> {
         let Some(loaded) = &mut self.loaded else { return Err(SessionError::Stopping) };
-        let what = (request.component.clone(), request.instance.clone());
-        if loaded.presses.get(name).is_some_and(|presses| presses.is_late(&what, request.rev)) {
+        let item = (request.component.clone(), request.instance.clone());
+        if loaded.presses.get(name).is_some_and(|presses| presses.is_late(&item, request.rev)) {
             let now = loaded.set.get(name).map_or(request.rev, Surface::rev);
             return Err(SessionError::Action(ActionError::Stale { now }));
         }
@@ -525,8 +525,8 @@ impl Board {
             None => loaded.set.touch(name, now).map_err(SessionError::Surface)?,
         };
         let rev = change.rev;
-        loaded.presses.entry(name.to_owned()).or_default().note(what.clone(), rev - 1);
-        Ok(Pressed { action, text, made: MadeChange { change, keys: Vec::new(), press: Some(what) }, rev })
+        loaded.presses.entry(name.to_owned()).or_default().note(item.clone(), rev - 1);
+        Ok(Pressed { action, text, made: MadeChange { change, keys: Vec::new(), press: Some(item) }, rev })
     }
 
     /// Runs calls, each completely or not at all, and merges their changes. If the result is not stored, the surfaces have to be

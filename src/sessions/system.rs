@@ -40,7 +40,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, SessionError> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome.map_err(|error| SessionError::of_store(&error)),
+        Ok(outcome) => outcome.map_err(|error| SessionError::from_store(&error)),
         Err(error) => Err(SessionError::Storage(error.to_string())),
     }
 }

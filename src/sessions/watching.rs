@@ -49,7 +49,7 @@ pub(super) struct Watchers(Mutex<Inner>);
 struct Inner {
     next: u64,
     /// Waiters whose filter names sessions.
-    of: HashMap<SessionId, Vec<Waiting>>,
+    by_session: HashMap<SessionId, Vec<Waiting>>,
     /// The waiters whose filter does not name sessions.
     wide: Vec<Waiting>,
 }
@@ -70,8 +70,8 @@ impl Watchers {
             if n > 0 && events.get(n - 1).is_some_and(|before| Arc::ptr_eq(&before.origin, origin)) {
                 continue;
             }
-            let of = inner.of.get(&origin.session_id).into_iter().flatten();
-            for waiting in of.chain(&inner.wide).filter(|waiting| waiting.filter.takes(origin)) {
+            let waiting = inner.by_session.get(&origin.session_id).into_iter().flatten();
+            for waiting in waiting.chain(&inner.wide).filter(|waiting| waiting.filter.takes(origin)) {
                 waiting.notify.notify_one();
             }
         }
@@ -89,7 +89,9 @@ impl Inner {
         let shared = Arc::new(filter.clone());
         let waiting = || Waiting { number, filter: Arc::clone(&shared), notify: Arc::clone(notify) };
         match &filter.sessions {
-            Some(some) => some.iter().for_each(|session| self.of.entry(session.clone()).or_default().push(waiting())),
+            Some(some) => {
+                some.iter().for_each(|session| self.by_session.entry(session.clone()).or_default().push(waiting()))
+            }
             None => self.wide.push(waiting()),
         }
         number
@@ -99,10 +101,10 @@ impl Inner {
         match &filter.sessions {
             Some(some) => {
                 for session in some {
-                    if let Some(waiting) = self.of.get_mut(session) {
+                    if let Some(waiting) = self.by_session.get_mut(session) {
                         waiting.retain(|waiting| waiting.number != number);
                         if waiting.is_empty() {
-                            self.of.remove(session);
+                            self.by_session.remove(session);
                         }
                     }
                 }

@@ -14,7 +14,7 @@ use plexus_risk::label;
 /// Maximum length of the displayed name of a file or commit, in bytes; the rest is left out.
 const NAME_MAX: usize = 200;
 /// Maximum number of worktrees that are examined at a time.
-const LOOKS: usize = 4;
+const VIEWS_AT_ONCE: usize = 4;
 
 /// Returns the content that exists only in a worktree, with names that are safe to display.
 pub fn losses(risk: WorktreeRisk) -> WorktreeLosses {
@@ -57,7 +57,7 @@ pub struct Worktrees {
 pub struct MadeWorktree {
     worktrees: Worktrees,
     made: WorktreeReady,
-    kept: bool,
+    retained: bool,
 }
 
 impl MadeWorktree {
@@ -68,7 +68,7 @@ impl MadeWorktree {
 
     /// Keeps the worktree. If this cannot be stored, its session keeps it at the next start.
     pub async fn keep(mut self) {
-        self.kept = true;
+        self.retained = true;
         let path = self.made.entry.path.clone();
         if let Err(error) = self.worktrees.blocking(move |all| all.keep(&path)).await {
             tracing::warn!(%error, "a worktree could not be recorded as kept");
@@ -78,7 +78,7 @@ impl MadeWorktree {
 
 impl Drop for MadeWorktree {
     fn drop(&mut self) {
-        if self.kept {
+        if self.retained {
             return;
         }
         if let Ok(tokio) = tokio::runtime::Handle::try_current() {
@@ -125,12 +125,12 @@ impl Worktrees {
     ///
     /// # Errors
     /// Every [`WorktreeError`] but those of removal; then nothing was made.
-    pub async fn make(&self, folder: &Path, wanted: &NewWorktree) -> Result<MadeWorktree, WorktreeError> {
-        let (this, folder, wanted) = (self.clone(), folder.to_owned(), wanted.clone());
+    pub async fn make(&self, folder: &Path, requested: &NewWorktree) -> Result<MadeWorktree, WorktreeError> {
+        let (this, folder, requested) = (self.clone(), folder.to_owned(), requested.clone());
         let made = self.blocking(move |all| {
-            let made = all.make(&folder, &wanted.branch, wanted.base.as_deref(), now().as_millis())?;
+            let made = all.make(&folder, &requested.branch, requested.base.as_deref(), now().as_millis())?;
             // If the caller has stopped waiting, dropping the value removes the worktree.
-            Ok(MadeWorktree { worktrees: this, made, kept: false })
+            Ok(MadeWorktree { worktrees: this, made, retained: false })
         });
         made.await
     }
@@ -142,14 +142,14 @@ impl Worktrees {
     pub async fn list(&self) -> Result<Vec<WorktreeView>, WorktreeError> {
         let all = self.blocking(|all| Ok(all.list()?)).await?;
         let views = futures_util::stream::iter(all).map(|entry| self.view(entry));
-        Ok(views.buffered(LOOKS).collect().await)
+        Ok(views.buffered(VIEWS_AT_ONCE).collect().await)
     }
 
     async fn view(&self, entry: WorktreeEntry) -> WorktreeView {
-        let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let displayed = |path: &PathBuf| path.to_string_lossy().into_owned();
         let mut view = WorktreeView {
-            path: shown(&entry.path),
-            root: shown(&entry.root),
+            path: displayed(&entry.path),
+            root: displayed(&entry.root),
             branch: entry.branch.clone(),
             made_at: Timestamp::from_millis(entry.at),
             missing: false,

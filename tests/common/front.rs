@@ -244,7 +244,7 @@ fn persist(log: Log) -> PersistDevice {
                 origin,
                 events: Vec::new(),
                 rows: Some(Box::new(rows)),
-                kept: None,
+                on_stored: None,
                 received: None,
                 sync: true,
             };

@@ -665,7 +665,7 @@ async fn requests_are_filtered_by_grant_before_the_list_is_cut() {
         origin: Arc::new(origin),
         events: Vec::new(),
         rows: Some(Box::new(rows)),
-        kept: None,
+        on_stored: None,
         received: None,
         sync: false,
     };

@@ -123,14 +123,14 @@ async fn ask(
     state: &Core,
     session: &SessionInfo,
     permit: &Permit<Prompt>,
-    (needs, method, what): (Capability, &'static str, &'static str),
+    (needs, method, list): (Capability, &'static str, &'static str),
     params: &Value,
 ) -> Result<Value, Problem> {
     let runtime = state.directory.runtime(&session.runtime_id);
     let can = runtime.is_some_and(|runtime| runtime.capabilities.as_ref().is_some_and(|can| can.has(needs)));
     if !can {
-        let why = "this agent does not report them; ask it in a prompt, or look in its configuration";
-        return Err(SessionError::ListingUnsupported { runtime: session.runtime_id.clone(), what, why }.into());
+        let reason = "this agent does not report them; ask it in a prompt, or look in its configuration";
+        return Err(SessionError::ListingUnsupported { runtime: session.runtime_id.clone(), list, reason }.into());
     }
     let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;
     let reply = state.directory.call(permit, &session.session_id, method.into(), Some(params), false);

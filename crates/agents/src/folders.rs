@@ -113,7 +113,7 @@ async fn folder_files(state: Core, call: Call) -> RouteResult {
     let opened = tokio::time::timeout(DISK_WAIT, tokio::fs::read_dir(&folder)).await.map_err(|_| slow())?;
     drop(opened.map_err(|error| unreadable(&folder, &error))?);
     let folder = folder.display().to_string();
-    let found = state.directory.files().of_folder(&permit, folder, query, limit).await?;
+    let found = state.directory.files().in_folder(&permit, folder, query, limit).await?;
     json(StatusCode::OK, &files_found(found))
 }
 

@@ -343,7 +343,7 @@ impl Notifier {
             origin,
             events: Vec::new(),
             rows: Some(Box::new(rows)),
-            kept: None,
+            on_stored: None,
             received: None,
             sync: false,
         };

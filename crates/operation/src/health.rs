@@ -71,7 +71,7 @@ async fn readyz(state: HealthState, _: Call) -> RouteResult {
         runtime_id: RuntimeId::trusted("none"),
         dialect: "none".into(),
     });
-    let nothing = CommitEntry { origin, events: Vec::new(), rows: None, kept: None, received: None, sync: false };
+    let nothing = CommitEntry { origin, events: Vec::new(), rows: None, on_stored: None, received: None, sync: false };
     let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
     if *state.core.stop.borrow() {
         return Err(SessionError::Stopping.into());

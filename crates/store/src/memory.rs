@@ -269,14 +269,14 @@ impl Store for MemoryStore {
 
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
         let contents = self.contents();
-        let of = contents.prompts.iter().filter(|((of, _), _)| of == session);
-        Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
+        let rows = contents.prompts.iter().filter(|((other, _), _)| other == session);
+        Ok(rows.map(|((_, run), content)| (run.clone(), content.clone())).collect())
     }
 
     fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
         let contents = self.contents();
-        let of = contents.surfaces.iter().filter(|((of, _), _)| of == session);
-        Ok(of.flat_map(|(_, rows)| rows.values().cloned()).collect())
+        let rows = contents.surfaces.iter().filter(|((other, _), _)| other == session);
+        Ok(rows.flat_map(|(_, rows)| rows.values().cloned()).collect())
     }
 
     fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError> {
@@ -298,9 +298,9 @@ impl Store for MemoryStore {
         let Contents { requests, request_numbers, .. } = &mut *contents;
         request_numbers.retain(|_, number| requests.contains_key(number));
         contents.texts.retain(|row| row.session_id != *session);
-        contents.prompts.retain(|(of, _), _| of != session);
-        contents.surfaces.retain(|(of, _), _| of != session);
-        contents.spending.retain(|(_, of, _), _| of != session);
+        contents.prompts.retain(|(other, _), _| other != session);
+        contents.surfaces.retain(|(other, _), _| other != session);
+        contents.spending.retain(|(_, other, _), _| other != session);
         Ok(true)
     }
 
@@ -441,7 +441,7 @@ impl Store for MemoryStore {
 
     fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
         let contents = self.contents();
-        let of = |session: &Session| {
+        let session_blocks = |session: &Session| {
             let session_id = session.row.session_id.clone();
             let blocks = session.blocks.range(after.next()..).take(limit);
             let info = move |(first, block): (&Position, &Block)| BlockInfo {
@@ -453,7 +453,7 @@ impl Store for MemoryStore {
             };
             blocks.map(info).collect::<Vec<_>>()
         };
-        let mut blocks: Vec<BlockInfo> = contents.sessions.iter().flat_map(of).collect();
+        let mut blocks: Vec<BlockInfo> = contents.sessions.iter().flat_map(session_blocks).collect();
         blocks.sort_by_key(|block| block.first);
         blocks.truncate(limit);
         Ok(blocks)

@@ -63,9 +63,16 @@ pub(crate) async fn append(log: &Log, session: &str, bodies: impl IntoIterator<I
             native: None,
         })
         .collect();
-    log.commit(CommitEntry { origin: origin(session), events, rows: None, kept: None, received: None, sync: false })
-        .await
-        .unwrap();
+    log.commit(CommitEntry {
+        origin: origin(session),
+        events,
+        rows: None,
+        on_stored: None,
+        received: None,
+        sync: false,
+    })
+    .await
+    .unwrap();
 }
 
 pub(crate) fn body(n: usize, size: usize) -> String {

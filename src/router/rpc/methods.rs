@@ -235,7 +235,7 @@ impl Rpc {
         let SurfacePress { session_id, surface, action } = params;
         let id = self.named(session_id)?;
         let session = self.session(&id)?;
-        let by = Presser::of(&self.caller, &id, &session.runtime_id)?;
+        let by = Presser::new(&self.caller, &id, &session.runtime_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action).await?) }))
     }

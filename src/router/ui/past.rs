@@ -9,7 +9,7 @@ use crate::jsonrpc::RpcError;
 use plexus_ledger::{Account, Charge};
 use plexus_metrics::Subscriber;
 use plexus_protocol::{Kind, Position, RunId, SessionId};
-use plexus_sessions::{Filter, Log, LogPlace, PageLimit, zero_of};
+use plexus_sessions::{Filter, Log, LogPosition, PageLimit, initial_run_id};
 
 /// Maximum size of a history, in bytes.
 const HISTORY_BYTES: usize = 8 << 20;
@@ -54,7 +54,7 @@ pub(super) async fn read(
         drop(std::mem::replace(&mut room, account.nothing()));
         let Some((page, page_room)) = follow.more_within(account).await else { break };
         for event in page.events.iter().filter(|event| event.position <= at) {
-            zero.get_or_insert_with(|| zero_of(&event.origin));
+            zero.get_or_insert_with(|| initial_run_id(&event.origin));
             translator.event(event, true, &mut frames);
         }
         for frame in frames.drain(..).filter(|frame| frame.event_of.is_some()) {
@@ -84,14 +84,14 @@ async fn start(
     (runs, events): (usize, usize),
 ) -> Result<(Position, bool), RpcError> {
     let mut room = account.wait(BACK.bytes).await;
-    let (mut to, mut begun, mut certain) = (LogPlace::after(at), 0, 0);
+    let (mut to, mut begun, mut certain) = (LogPosition::after(at), 0, 0);
     let mut start: Option<Position> = None;
     loop {
         let page = log.page_before(session, to, BACK, &mut room).await.map_err(Problem::from)?;
         for item in page.items.iter().rev() {
             let event = item.first();
             let text = matches!(event.kind, Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk);
-            if event.run_id == zero_of(&event.origin) && !text {
+            if event.run_id == initial_run_id(&event.origin) && !text {
                 continue;
             }
             if let Some(start) = start {

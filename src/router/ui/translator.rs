@@ -12,7 +12,7 @@ use crate::wire;
 use plexus_protocol::answers::{self, AnswerAction, Answerer};
 use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_protocol::{Choice, Event, Kind, Offer, Request, RequestId, RequestType, Risk, RunId, RunStatus};
-use plexus_sessions::zero_of;
+use plexus_sessions::initial_run_id;
 
 /// The dialect of runtimes of this protocol.
 pub(super) const OWN_DIALECT: &str = "codelia";
@@ -112,7 +112,7 @@ impl UiTranslator {
     fn agent_event(&mut self, event: &Event, of_user: bool, mut params: Members, out: &mut Vec<UiFrame>) {
         let run = &event.run_id;
         // A history may begin among the events between the runs, so that these have the numbers of the log.
-        let seq = match *run == zero_of(&event.origin) {
+        let seq = match *run == initial_run_id(&event.origin) {
             true => i64::try_from(event.seq).unwrap_or(i64::MAX),
             false => self.progress.numbers.next(run.as_str(), of_user),
         };

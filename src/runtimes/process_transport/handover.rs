@@ -198,7 +198,7 @@ impl ProcessTransport {
 
     /// Lets the holder drop the output that all sessions have stored, up to a whole state that it has.
     fn acknowledge(&mut self, offset: u64) {
-        let stored = self.acks.kept_up_to(offset);
+        let stored = self.acks.stored_up_to(offset);
         let mut safe = None;
         while self.saved.states.front().is_some_and(|offset| *offset <= stored) {
             safe = self.saved.states.pop_front();

@@ -36,7 +36,7 @@ pub(super) struct StartScan {
     at: i64,
     /// `true` if the agent's work may have begun before the scan ended.
     late: bool,
-    kept_since: Instant,
+    scanned_at: Instant,
 }
 
 /// Returns the beginning of a prompt, in one line.
@@ -61,7 +61,7 @@ impl Changes {
             if starts.len() >= STARTS {
                 starts.clear();
             }
-            starts.insert(session.clone(), StartScan { scan, prompt, at, late, kept_since: Instant::now() });
+            starts.insert(session.clone(), StartScan { scan, prompt, at, late, scanned_at: Instant::now() });
             Ok(())
         });
         // The scan continues while the agent waits for its model.
@@ -85,7 +85,7 @@ impl Changes {
     }
 
     /// Records that a run began or ended.
-    pub(crate) fn run_news(self: &Arc<Self>, session: &SessionId, cwd: &str, run: &RunId, what: Kind) {
+    pub(crate) fn record_run(self: &Arc<Self>, session: &SessionId, cwd: &str, run: &RunId, kind: Kind) {
         if self.stores.get().is_none() {
             return;
         }
@@ -93,7 +93,7 @@ impl Changes {
         self.turns.entry(session.clone()).or_default().acted.store(false, Ordering::Release);
         let work = self.in_turn(session, cwd, move |call, session, turn| {
             let id = run.as_str().to_owned();
-            if what == Kind::RunEnded {
+            if kind == Kind::RunEnded {
                 let ended = NewMoment { kind: MomentKind::RunEnd(id), at: now().as_millis(), note: "", late: false };
                 call.store()?.mark(session.as_str(), ended, &call.scan()?)?;
                 if call.folder.maintained.lock().elapsed() > MAINTAINED {
@@ -102,7 +102,7 @@ impl Changes {
                 return Ok(());
             }
             let start = call.changes.starts.lock().remove(session);
-            let start = start.filter(|start| queued.is_none() && start.kept_since.elapsed() < START_KEPT);
+            let start = start.filter(|start| queued.is_none() && start.scanned_at.elapsed() < START_KEPT);
             let (scan, prompt, at, late) = match start {
                 Some(start) => (start.scan, start.prompt, start.at, start.late),
                 None => {

@@ -44,7 +44,7 @@ pub(super) fn prompt(
 ) -> Result<String, ChangesError> {
     let mut texts: BTreeMap<&str, Option<Texts>> = BTreeMap::new();
     let (found, store) = (call.changes(session, None)?, call.store()?);
-    let texts_of = |path: &str| {
+    let read_texts = |path: &str| {
         let file = &found.at(&read_path(path)).ok()?.file;
         matches!(file.compared, Comparison::Text | Comparison::Uncounted).then_some(())?;
         let content = |side: Option<plexus_workspace::FileSide>| match side {
@@ -54,7 +54,7 @@ pub(super) fn prompt(
         Some(Texts { old: content(file.old)?, new: content(file.new)? })
     };
     for comment in comments {
-        texts.entry(&comment.path).or_insert_with(|| texts_of(&comment.path));
+        texts.entry(&comment.path).or_insert_with(|| read_texts(&comment.path));
     }
     Ok(composed(first, comments, &texts))
 }
@@ -120,7 +120,7 @@ mod tests {
         let expected = "Look:\n\n## a.rs\n\nLine 99:\n(this line is not there any more)\n\nWhere did it go?\n\n## b.rs\n\n\
                         Line 1 (as it was before):\n> old\n\nThis was better.\n\nLines 2 to 3:\n> two\n> three\n\nToo long.";
         assert_eq!(composed("Look:", &comments, &texts), expected);
-        let gone = BTreeMap::new();
-        assert!(composed("", &comments, &gone).starts_with("I looked at your changes."));
+        let removed = BTreeMap::new();
+        assert!(composed("", &comments, &removed).starts_with("I looked at your changes."));
     }
 }

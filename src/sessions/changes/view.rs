@@ -44,7 +44,7 @@ fn note(code: &'static str, text: impl Into<String>) -> ChangesNote {
 }
 
 /// Returns the note for an error that only means that there is nothing to list.
-pub(super) fn note_of_error(error: &WorkspaceError) -> Option<ChangesNote> {
+pub(super) fn error_note(error: &WorkspaceError) -> Option<ChangesNote> {
     let code = match error {
         WorkspaceError::GitMissing(_) => "git_missing",
         WorkspaceError::NoBase => return Some(note("no_base", NO_BASE)),
@@ -66,8 +66,8 @@ pub(super) fn note_of_error(error: &WorkspaceError) -> Option<ChangesNote> {
 }
 
 /// Returns the note about files that a scan names without storing them.
-fn note_of_not_kept((reason, count, names): &(NotKept, usize, Vec<String>)) -> ChangesNote {
-    let (code, what) = match reason {
+fn left_out_note((reason, count, names): &(NotKept, usize, Vec<String>)) -> ChangesNote {
+    let (code, description) = match reason {
         NotKept::Large => ("large_files", "have more than 8 MiB: only that they change is known"),
         NotKept::Unreadable => ("unreadable_files", "cannot be read: only that they change is known"),
         NotKept::Nested => ("nested_repository", "are repositories of their own: their files are not listed"),
@@ -75,7 +75,7 @@ fn note_of_not_kept((reason, count, names): &(NotKept, usize, Vec<String>)) -> C
     };
     let named: Vec<String> = names.iter().take(NAMED).map(|name| name.escape_debug().to_string()).collect();
     let more = if *count > named.len() { ", …" } else { "" };
-    note(code, format!("{count} {what} ({}{more})", named.join(", ")))
+    note(code, format!("{count} {description} ({}{more})", named.join(", ")))
 }
 
 /// Returns a list without changes.
@@ -122,7 +122,7 @@ pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderL
     if found.authors_bounded {
         view.notes.push(note("authors_bounded", AUTHORS_BOUNDED));
     }
-    view.notes.extend(scan.not_kept.iter().map(note_of_not_kept));
+    view.notes.extend(scan.not_kept.iter().map(left_out_note));
     if !scan.unlisted.is_empty() {
         let names: Vec<String> = scan.unlisted.iter().map(|name| name.escape_debug().to_string()).collect();
         let text = format!("some folders cannot be listed, and their files are unknown: {}", names.join(", "));
@@ -188,7 +188,7 @@ const fn change_compared(compared: Comparison) -> ChangeCompared {
 }
 
 /// Returns the patch that restores what was undone.
-pub(super) fn kept_patch(undone: &UndoneFiles) -> StoredPatch {
+pub(super) fn stored_patch(undone: &UndoneFiles) -> StoredPatch {
     // The record was written by this gateway or an earlier one.
     let by = serde_json::from_str(&undone.note).unwrap_or_else(|_| Resolver::gateway());
     let (patch_id, path) = (undone.patch_id.clone(), undone.path.clone());

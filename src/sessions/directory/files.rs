@@ -16,7 +16,7 @@ impl DirectoryFiles {
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Invalid`].
-    pub async fn of_session(
+    pub async fn in_session(
         &self,
         _permit: &Permit<Prompt>,
         id: &SessionId,
@@ -27,11 +27,11 @@ impl DirectoryFiles {
         self.files_in(cwd, query, limit).await
     }
 
-    /// Like [`of_session`](Self::of_session), for any folder of the machine in which a session may be opened.
+    /// Like [`in_session`](Self::in_session), for any folder of the machine in which a session may be opened.
     ///
     /// # Errors
     /// [`SessionError::Invalid`].
-    pub async fn of_folder(
+    pub async fn in_folder(
         &self,
         _permit: &Permit<Admin>,
         folder: String,
@@ -48,6 +48,6 @@ impl DirectoryFiles {
         let Some(found) = self.walks.best(&cwd, query, limit.clamp(1, FILES_MAX)).await else {
             return Ok(FoundFiles { truncated: true, ..FoundFiles::default() });
         };
-        found.map_err(|why| SessionError::Invalid(format!("the folder {cwd:?} cannot be read: {why}")))
+        found.map_err(|reason| SessionError::Invalid(format!("the folder {cwd:?} cannot be read: {reason}")))
     }
 }

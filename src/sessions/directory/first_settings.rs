@@ -53,8 +53,8 @@ struct ConfigChoice {
 
 impl ConfigOption {
     fn values(self) -> Vec<String> {
-        let of_one = |one: ConfigChoice| one.options.into_iter().filter_map(|one| one.value).chain(one.value);
-        self.options.into_iter().flat_map(of_one).collect()
+        let choice_values = |one: ConfigChoice| one.options.into_iter().filter_map(|one| one.value).chain(one.value);
+        self.options.into_iter().flat_map(choice_values).collect()
     }
 }
 
@@ -102,23 +102,23 @@ impl OfferedSettings {
 }
 
 /// Checks that the agent offers a value.
-fn check(what: &'static str, wanted: &str, offered: &[String]) -> Result<(), SessionError> {
-    if offered.iter().any(|one| one == wanted) {
+fn check(setting: &'static str, requested: &str, offered: &[String]) -> Result<(), SessionError> {
+    if offered.iter().any(|one| one == requested) {
         return Ok(());
     }
-    let words = if offered.is_empty() {
-        format!("this agent offers no choice of a {what}: leave it out")
+    let message = if offered.is_empty() {
+        format!("this agent offers no choice of a {setting}: leave it out")
     } else {
         let named: Vec<&str> = offered.iter().take(NAMED_MAX).map(String::as_str).collect();
         let more = offered.len().saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        format!("this agent offers no {what} {wanted:?}: choose one of {}{more}", named.join(", "))
+        format!("this agent offers no {setting} {requested:?}: choose one of {}{more}", named.join(", "))
     };
-    Err(not_offered(what, words))
+    Err(not_offered(setting, message))
 }
 
-fn not_offered(what: &'static str, message: String) -> SessionError {
-    let code = if what == "mode" { "mode_not_offered" } else { "model_not_offered" };
+fn not_offered(setting: &'static str, message: String) -> SessionError {
+    let code = if setting == "mode" { "mode_not_offered" } else { "model_not_offered" };
     SessionError::NotOffered { code, message }
 }
 
@@ -164,11 +164,11 @@ impl Directory {
         let mode = first.mode.as_deref().map(|mode| Ok(("mode", offered.mode_call(mode)?)));
         // Both are checked before the first is set.
         let calls: Vec<_> = model.into_iter().chain(mode).collect::<Result<_, SessionError>>()?;
-        for (what, (method, params)) in calls {
+        for (setting, (method, params)) in calls {
             let params = to_raw_value(&params).map_err(|error| SessionError::Invalid(error.to_string()))?;
             self.call(permit, id, method.into(), Some(params), false).await.map_err(|error| match error {
                 SessionError::RuntimeRefused { message, .. } => {
-                    not_offered(what, format!("the agent did not take the {what}: {message}"))
+                    not_offered(setting, format!("the agent did not take the {setting}: {message}"))
                 }
                 error => error,
             })?;
@@ -203,10 +203,10 @@ mod tests {
         assert_eq!(by_option.model_call("small").unwrap(), ("model.set", json!({ "name": "small" })));
         let untold = offered("current_mode_update", json!({ "currentModeId": "a" }));
         assert_eq!(untold.mode_call("b").unwrap().0, "session.set_mode", "the agent decides");
-        let words = |refused: Result<_, SessionError>| refused.map(|_: (&str, Value)| ()).unwrap_err().to_string();
-        assert_eq!(words(by_mode.mode_call("c")), "this agent offers no mode \"c\": choose one of a, b");
-        assert_eq!(words(by_mode.model_call("c")), "this agent offers no choice of a model: leave it out");
-        assert_eq!(words(by_option.model_call("c")), "this agent offers no model \"c\": choose one of large, small");
+        let message = |refused: Result<_, SessionError>| refused.map(|_: (&str, Value)| ()).unwrap_err().to_string();
+        assert_eq!(message(by_mode.mode_call("c")), "this agent offers no mode \"c\": choose one of a, b");
+        assert_eq!(message(by_mode.model_call("c")), "this agent offers no choice of a model: leave it out");
+        assert_eq!(message(by_option.model_call("c")), "this agent offers no model \"c\": choose one of large, small");
         let many: Vec<String> = (0..NAMED_MAX + 3).map(|n| n.to_string()).collect();
         assert!(check("model", "x", &many).unwrap_err().to_string().ends_with(", 19, and 3 more"));
     }

@@ -58,14 +58,15 @@ struct OpeningOutput {
 
 impl Directory {
     /// Lists a session without a task, and ends it if it has not ended.
-    pub(super) async fn end_session(&self, mut state: SessionStateMachine, why: &str) {
-        let handle = SessionHandle::of(&state, None);
+    pub(super) async fn end_session(&self, mut state: SessionStateMachine, reason: &str) {
+        let handle = SessionHandle::new(&state, None);
         if state.exited().is_none() {
             let left = state.carried().is_some();
-            let exit = RuntimeExit { reason: Some(why.into()), left, ..RuntimeExit::default() };
+            let exit = RuntimeExit { reason: Some(reason.into()), left, ..RuntimeExit::default() };
             let mut plan = Plan::default();
             state.runtime_exited(&exit, &mut decision_env!(self.shared.rules), &mut plan);
-            let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+            let mut persister =
+                self.persister(handle.clone(), state.retain_from).with_stored_prompts(state.stored_prompts());
             if let Err(error) = persister.keep(&plan, &state).await {
                 // A full disk does not prevent reading; the next start tries again.
                 tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a session ended");
@@ -90,9 +91,9 @@ impl Directory {
         let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
-        let gone_error = || SessionError::RuntimeGone("the session has just ended".into());
-        let EndedSession { mut state, died } = handle.ended_state().ok_or_else(gone_error)?;
-        let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+        let ended_error = || SessionError::RuntimeUnavailable("the session has just ended".into());
+        let EndedSession { mut state, died } = handle.ended_state().ok_or_else(ended_error)?;
+        let persister = self.persister(handle.clone(), state.retain_from).with_stored_prompts(state.stored_prompts());
         let (mut persister, by) = (persister, by.clone());
         let rules = self.shared.rules;
         // Spawned, so that it continues if the client disconnects: the stored state and the one in memory must be the same.
@@ -100,7 +101,7 @@ impl Directory {
             let _opening = opening;
             let mut plan = Plan::default();
             state.edit(edit, &by, &decision_env!(rules), &mut plan);
-            persister.keep(&plan, &state).await.map_err(|error| SessionError::of_store(&error))?;
+            persister.keep(&plan, &state).await.map_err(|error| SessionError::from_store(&error))?;
             handle.mark_ended(EndedSession { state, died });
             Ok(())
         });
@@ -133,10 +134,10 @@ impl Directory {
             });
         }
         // Sessions with pending work, or left open in an endpoint, are reopened to catch up.
-        let wanted = |state: &SessionStateMachine| {
+        let is_waiting = |state: &SessionStateMachine| {
             state.has_pending_work() || (which == Reopening::Left && state.continues_in_endpoint())
         };
-        self.reopen_later(self.ended_sessions(|runtime| *runtime == id, wanted));
+        self.reopen_later(self.ended_sessions(|runtime| *runtime == id, is_waiting));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
@@ -179,12 +180,12 @@ impl Directory {
         let link = link.ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         let info = link.info();
         if info.state == RuntimeState::Exited {
-            let why = info.problem.clone().unwrap_or_else(|| "it has exited".into());
-            return Err(SessionError::RuntimeGone(why));
+            let reason = info.problem.clone().unwrap_or_else(|| "it has exited".into());
+            return Err(SessionError::RuntimeUnavailable(reason));
         }
         if info.generation == 0 {
             // Its holder has not responded yet, and may never respond.
-            return Err(SessionError::RuntimeGone(info.problem.clone().unwrap_or_default()));
+            return Err(SessionError::RuntimeUnavailable(info.problem.clone().unwrap_or_default()));
         }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
         if cwd.len() > CWD_MAX {
@@ -211,7 +212,7 @@ impl Directory {
             return self.session(&open_there).ok_or(SessionError::NoSession(open_there));
         }
         if let Some(native) = &open.native_id
-            && let Some(existing) = self.session_of(&open.runtime_id, native)
+            && let Some(existing) = self.find_session(&open.runtime_id, native)
         {
             // The conversation is open already: if it were opened twice, the runtime would send every event twice.
             if self.session(&existing).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
@@ -242,7 +243,7 @@ impl Directory {
         let session_id = SessionId::trusted(mint("s_"));
         let mut servers = self.tools_for(&session_id, &open.runtime_id);
         servers.extend(open.mcp_servers.into_iter().map(McpServer::Given));
-        let project = self.shared.registry.projects.of_opening(&cwd).await;
+        let project = self.shared.registry.projects.for_opening(&cwd).await;
         let resolved = resolved(&cwd).await;
         let opened = open_in_runtime(&link, cwd.clone(), resume, servers).await;
         let (opened, mailbox) = opened.inspect_err(|_| self.end_tools(&session_id))?;
@@ -256,8 +257,8 @@ impl Directory {
         state.set_owner(owner);
         state.set_project(project);
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
-        let handle = SessionHandle::of(&state, Some(commands));
-        handle.news.store(self.shared.registry.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
+        let handle = SessionHandle::new(&state, Some(commands));
+        handle.latest_activity.store(self.shared.registry.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
         // Listed before clients can see its first event.
         self.shared.registry.sessions.insert(origin.session_id.clone(), handle.clone());
         let persister = self.persister(handle.clone(), None);
@@ -296,7 +297,7 @@ impl Directory {
         }
         task.state.resume(&mut decision_env!(self.shared.rules), &mut plan);
         if let Err(error) = task.persister.keep(&plan, &task.state).await {
-            return Err((Box::new(before), SessionError::of_store(&error)));
+            return Err((Box::new(before), SessionError::from_store(&error)));
         }
         drop(acks);
         Ok((task, plan))
@@ -336,12 +337,12 @@ impl Directory {
     /// Returns whether the conversation to open is open already.
     pub(super) fn is_open(&self, open: &OpenSession) -> bool {
         let is_known =
-            |native| self.in_open_terminal(native).is_some() || self.session_of(&open.runtime_id, native).is_some();
+            |native| self.in_open_terminal(native).is_some() || self.find_session(&open.runtime_id, native).is_some();
         open.native_id.as_deref().is_some_and(is_known)
     }
 
     /// Returns the session of a runtime with this native id.
-    fn session_of(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
+    fn find_session(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
         let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
             handle.origin.runtime_id == *runtime && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
@@ -426,7 +427,7 @@ impl Directory {
             tracing::warn!(session_id = %session, %error, "a session could not be reopened");
         }
         // If the runtime was stopped again meanwhile, its next restart reopens the session.
-        if !matches!(outcome, Err(SessionError::RuntimeGone(_))) {
+        if !matches!(outcome, Err(SessionError::RuntimeUnavailable(_))) {
             self.shared.reopening.remove(&session);
         }
     }
@@ -440,14 +441,14 @@ impl Directory {
         if self.shared.registry.sessions.get(id).is_some_and(|handle| handle.commands.is_some()) {
             return Ok(());
         }
-        let gone_error = |why: &str| SessionError::RuntimeGone(why.to_owned());
+        let ended_error = |reason: &str| SessionError::RuntimeUnavailable(reason.to_owned());
         let link = self.shared.registry.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
-        let link = link.ok_or_else(|| gone_error("it is not attached"))?;
+        let link = link.ok_or_else(|| ended_error("it is not attached"))?;
         if link.info().state == RuntimeState::Exited {
-            return Err(gone_error("it has exited"));
+            return Err(ended_error("it has exited"));
         }
         let EndedSession { state, died } =
-            handle.take_ended().ok_or_else(|| gone_error("the session has just ended"))?;
+            handle.take_ended().ok_or_else(|| ended_error("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
             // Spawned, so that it continues and holds the lock if the client disconnects.
@@ -481,9 +482,9 @@ impl Directory {
             }
         };
         let (info, native) = (link.info(), opened.native.clone());
-        let project = self.shared.registry.projects.of_opening(state.cwd()).await;
+        let project = self.shared.registry.projects.for_opening(state.cwd()).await;
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
-        let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+        let persister = self.persister(handle.clone(), state.retain_from).with_stored_prompts(state.stored_prompts());
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         let stored = self.store_opened(task, opened, |state| {
             state.mark_live(native, info.generation);
@@ -541,15 +542,19 @@ async fn open_in_runtime(
     let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume, mcp_servers };
     let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
-    let silent = || SessionError::RuntimeSilent(silence.as_secs());
-    let permit = tokio::time::timeout(silence, link.reserve()).await.map_err(|_| silent())?;
-    permit.ok_or_else(|| SessionError::RuntimeGone("it does not accept commands".into()))?.send(order);
+    let silent_error = || SessionError::RuntimeSilent(silence.as_secs());
+    let permit = tokio::time::timeout(silence, link.reserve()).await.map_err(|_| silent_error())?;
+    permit.ok_or_else(|| SessionError::RuntimeUnavailable("it does not accept commands".into()))?.send(order);
     let (mut early, mut acks) = (Vec::new(), Vec::new());
     loop {
-        let gone_error = |exit: RuntimeExit| {
-            let why = exit.reason.unwrap_or_else(|| "it exited".into());
+        let ended_error = |exit: RuntimeExit| {
+            let reason = exit.reason.unwrap_or_else(|| "it exited".into());
             let tail = exit.stderr_tail.trim_end();
-            SessionError::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
+            SessionError::RuntimeUnavailable(if tail.is_empty() {
+                reason
+            } else {
+                format!("{reason}; it wrote: {tail}")
+            })
         };
         let next = tokio::select! {
             biased;
@@ -558,7 +563,7 @@ async fn open_in_runtime(
             () = link.ended() => from_runtime.try_recv().ok(),
             // Until the runtime is ready its handshake has a timeout of its own.
             () = tokio::time::sleep(silence) => match link.info().state {
-                RuntimeState::Ready => return Err(silent()),
+                RuntimeState::Ready => return Err(silent_error()),
                 _ => continue,
             },
         };
@@ -569,7 +574,7 @@ async fn open_in_runtime(
                 for event in events {
                     match event {
                         RuntimeEvent::Opened { native, drafts, how, .. } => opened = Some((native, drafts, how)),
-                        RuntimeEvent::NotOpened { error, .. } => return Err(SessionError::of_runtime(error)),
+                        RuntimeEvent::NotOpened { error, .. } => return Err(SessionError::from_runtime(error)),
                         other => early.push(other),
                     }
                 }
@@ -579,8 +584,8 @@ async fn open_in_runtime(
                 }
             }
             Some(RuntimeMessage::Found { .. }) => {}
-            Some(RuntimeMessage::Exited(exit)) => return Err(gone_error(exit)),
-            None => return Err(gone_error(RuntimeExit::default())),
+            Some(RuntimeMessage::Exited(exit)) => return Err(ended_error(exit)),
+            None => return Err(ended_error(RuntimeExit::default())),
         }
     }
 }

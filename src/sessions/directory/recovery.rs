@@ -88,8 +88,8 @@ impl Directory {
             self.shared.launcher.dismiss(&orphans[index]);
         }
         for &index in &choice.unattended {
-            let why = why_unattended(&orphans[index]);
-            tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent is running unattended: {why}");
+            let reason = why_unattended(&orphans[index]);
+            tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent is running unattended: {reason}");
         }
         let Some(keep) = choice.keep.map(|index| &orphans[index]) else {
             for survivor in survivors {
@@ -204,10 +204,10 @@ impl Directory {
         }
         let link = match self.shared.launcher.reattach(orphan, reattached) {
             Ok(link) => link,
-            Err(why) => {
-                tracing::error!(runtime_id = %id, %why, "a runtime could not be taken over");
+            Err(reason) => {
+                tracing::error!(runtime_id = %id, why = %reason, "a runtime could not be taken over");
                 for survivor in survivors {
-                    self.end_session(survivor.state, &why).await;
+                    self.end_session(survivor.state, &reason).await;
                 }
                 return;
             }
@@ -220,11 +220,13 @@ impl Directory {
         self.watch_runtime(id, link.clone(), Reopening::Left);
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (commands, commands_rx) = mpsc::channel(MAILBOX);
-            let handle = SessionHandle::of(&survivor.state, Some(commands));
+            let handle = SessionHandle::new(&survivor.state, Some(commands));
             for request in survivor.state.open_requests() {
                 self.shared.registry.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
             }
-            let persister = self.persister(handle.clone(), survivor.busy_since).knows(survivor.state.stored_prompts());
+            let persister = self
+                .persister(handle.clone(), survivor.busy_since)
+                .with_stored_prompts(survivor.state.stored_prompts());
             self.shared.registry.sessions.insert(survivor.state.origin.session_id.clone(), handle);
             let task = Task::new(survivor.state, persister, link.clone(), mailbox, commands_rx, self.shared.rules);
             self.spawn_task(task, Plan::default());

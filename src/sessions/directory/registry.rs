@@ -31,11 +31,11 @@ impl Registry {
 
     /// Returns one session in the form that clients see.
     pub(super) fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
-        self.sessions.get(id).map(|handle| Arc::new(self.info_of(&handle)))
+        self.sessions.get(id).map(|handle| Arc::new(self.session_info(&handle)))
     }
 
     /// Returns the form of a session that clients see.
-    pub(super) fn info_of(&self, handle: &SessionHandle) -> SessionInfo {
+    pub(super) fn session_info(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
         let exited = info.state == plexus_protocol::SessionState::Exited;
         // A user opens a closed terminal again by hand.
@@ -66,8 +66,8 @@ impl Registry {
         let handle = self.handle(id)?;
         handle.commands.clone().ok_or_else(|| {
             let link = self.runtimes.get(&handle.origin.runtime_id).map(|link| link.info());
-            let why = link.and_then(|info| info.problem.clone());
-            SessionError::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))
+            let reason = link.and_then(|info| info.problem.clone());
+            SessionError::RuntimeUnavailable(reason.unwrap_or_else(|| "it has exited; open a new session".into()))
         })
     }
 }

@@ -58,18 +58,18 @@ impl DirectoryRequests {
                     let command = |reply| SessionCommand::Answer { id, answer, by, up_to, key, at, reply };
                     send_command(&commands, command).await
                 }
-                Some(Err(gone)) => Err(gone),
+                Some(Err(error)) => Err(error),
                 None => Err(SessionError::NoRequest(id.clone())),
             };
             // The request is not open in any task: it closed before, or its session is being reopened, as after a start of the gateway.
             match outcome {
-                Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
-                    match self.late(id, key.clone(), gone).await {
-                        Err(SessionError::RuntimeGone(_) | SessionError::Stopping)
-                            if self.takes_answers(id, until).await => {}
-                        late => break late,
-                    }
-                }
+                Err(
+                    error @ (SessionError::NoRequest(_) | SessionError::RuntimeUnavailable(_) | SessionError::Stopping),
+                ) => match self.late(id, key.clone(), error).await {
+                    Err(SessionError::RuntimeUnavailable(_) | SessionError::Stopping)
+                        if self.takes_answers(id, until).await => {}
+                    late => break late,
+                },
                 outcome => break outcome,
             }
         };
@@ -98,8 +98,8 @@ impl DirectoryRequests {
         }
     }
 
-    /// Returns the result of an answer to a request that no task has: its receipt as an error, or `gone` if the request is still open.
-    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: SessionError) -> Result<Receipt, SessionError> {
+    /// Returns the result of an answer to a request that no task has: its receipt as an error, or `error` if the request is still open.
+    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, error: SessionError) -> Result<Receipt, SessionError> {
         let (log, wanted) = (self.registry.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
         let row = row.ok_or_else(|| SessionError::NoRequest(id.clone()))?;
@@ -107,7 +107,7 @@ impl DirectoryRequests {
             serde_json::from_slice(&row.body).map_err(|error| SessionError::Storage(error.to_string()))?;
         match request.receipt {
             Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
-            None => Err(if matches!(gone, SessionError::NoRequest(_)) { SessionError::Stopping } else { gone }),
+            None => Err(if matches!(error, SessionError::NoRequest(_)) { SessionError::Stopping } else { error }),
         }
     }
 

@@ -97,7 +97,7 @@ impl DirectoryResumable {
     /// Returns a page of at most `limit` conversations that a runtime could resume, from `at` on. Waits for a runtime that is starting.
     ///
     /// # Errors
-    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
+    /// [`SessionError::NoRuntime`], [`SessionError::RuntimeUnavailable`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
     /// [`SessionError::RuntimeRefused`].
     pub async fn page(
         &self,
@@ -112,7 +112,7 @@ impl DirectoryResumable {
     /// Like [`page`](Self::page), with the maximum time to wait.
     pub(crate) async fn page_within(
         &self,
-        patience: Duration,
+        timeout: Duration,
         id: &RuntimeId,
         at: &ListPosition,
         limit: usize,
@@ -120,15 +120,15 @@ impl DirectoryResumable {
         let limit = limit.clamp(1, RESUMABLE_MAX);
         let link = self.registry.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
-        let deadline = Instant::now() + patience;
-        let silent = || SessionError::RuntimeSilent(patience.as_secs());
-        timeout_at(deadline, ready(&link)).await.map_err(|_| silent())??;
+        let deadline = Instant::now() + timeout;
+        let silent_error = || SessionError::RuntimeSilent(timeout.as_secs());
+        timeout_at(deadline, ready(&link)).await.map_err(|_| silent_error())??;
         can_list(id, &link)?;
         // One more than the page holds, to find out whether there is a next page.
         let query = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
         let listing = loop {
             let PendingList { query: pending, mut outcome } = self.list_query(id, &link, &query);
-            let result = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent())?;
+            let result = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent_error())?;
             let result = result.map_err(|_| SessionError::Stopping)?.clone();
             if let Some(result) = result.filter(|_| pending == query) {
                 break result?;
@@ -190,12 +190,13 @@ async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
     let mut info = link.watch();
     loop {
         let now = info.borrow_and_update().clone();
-        let gone_error = || SessionError::RuntimeGone(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
+        let ended_error =
+            || SessionError::RuntimeUnavailable(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
         match now.state {
             RuntimeState::Ready => return Ok(()),
-            RuntimeState::Exited => return Err(gone_error()),
+            RuntimeState::Exited => return Err(ended_error()),
             RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {
-                info.changed().await.map_err(|_| gone_error())?
+                info.changed().await.map_err(|_| ended_error())?
             }
         }
     }
@@ -206,24 +207,25 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     let info = link.info();
     let has = |one| info.capabilities.as_ref().is_some_and(|capabilities| capabilities.has(one));
     let lists = has(Capability::List) && listing::question(&info.dialect, None, 1).is_some();
-    let why = if !lists {
+    let reason = if !lists {
         "this agent does not list them; open one whose id you know with `native_id`"
     } else if !has(Capability::Load) && !has(Capability::Resume) {
         "this agent lists its conversations but cannot reopen them: open a new session"
     } else {
         return Ok(());
     };
-    Err(SessionError::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
+    Err(SessionError::ListingUnsupported { runtime: id.clone(), list: "conversations to resume", reason })
 }
 
 /// Sends a query to the runtime, and waits until it responds or ends.
 async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let info = link.info();
-    let gone_error = || SessionError::RuntimeGone("it ended before it answered".into());
-    let internal = |why: &str| SessionError::of_runtime(RuntimeError { code: -32603, message: why.into(), data: None });
+    let ended_error = || SessionError::RuntimeUnavailable("it ended before it answered".into());
+    let internal =
+        |reason: &str| SessionError::from_runtime(RuntimeError { code: -32603, message: reason.into(), data: None });
     let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
     let (method, params) = question.ok_or_else(|| internal("it does not support listing"))?;
-    let params = to_raw_value(&params).map_err(|why| internal(&why.to_string()))?;
+    let params = to_raw_value(&params).map_err(|reason| internal(&reason.to_string()))?;
     let (sender, mut messages) = SessionSender::new();
     let command = RuntimeCommand::Call {
         ticket: ticket(),
@@ -253,10 +255,10 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
         }
     };
     let reply = tokio::select! {
-        reply = reply => reply.ok_or_else(gone_error)?,
-        () = ended => return Err(gone_error()),
+        reply = reply => reply.ok_or_else(ended_error)?,
+        () = ended => return Err(ended_error()),
     };
-    let listing = listing::read(&link.info().dialect, &reply.map_err(SessionError::of_runtime)?);
+    let listing = listing::read(&link.info().dialect, &reply.map_err(SessionError::from_runtime)?);
     let listing = listing.ok_or_else(|| internal("its list of conversations cannot be read"))?;
     if listing.next.as_ref().is_some_and(|next| next.len() > CURSOR_MAX) {
         return Err(internal("its list has a continuation cursor that is too long"));

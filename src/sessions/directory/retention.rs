@@ -52,7 +52,7 @@ impl Directory {
             }
             Err(error) => {
                 self.shared.registry.sessions.insert(id, handle);
-                Err(SessionError::of_store(&error))
+                Err(SessionError::from_store(&error))
             }
         }
     }
@@ -90,24 +90,24 @@ impl Directory {
     pub async fn retain(&self, retention: RetentionRules, now: Timestamp) -> Result<usize, SessionError> {
         let log = &self.shared.registry.log;
         let max_age_ms = retention.max_age_ms.filter(|_| self.clock().doubt().is_none());
-        let oldest_kept = max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
-        let for_choice = log.clone();
-        let chosen = blocking(move || choose(&for_choice, oldest_kept, retention.max_bytes)).await?;
+        let oldest_retained = max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
+        let log_to_choose = log.clone();
+        let chosen = blocking(move || choose(&log_to_choose, oldest_retained, retention.max_bytes)).await?;
         let mut sessions = 0;
         // One at a time: only one session's fold is in memory.
         for (session, through) in chosen {
-            let for_trim = log.clone();
-            if let Some(trim) = blocking(move || trim_of(&for_trim, session, through)).await? {
-                sessions += log.trim(vec![trim]).await.map_err(|error| SessionError::of_store(&error))?;
+            let log_to_trim = log.clone();
+            if let Some(trim) = blocking(move || trim(&log_to_trim, session, through)).await? {
+                sessions += log.trim(vec![trim]).await.map_err(|error| SessionError::from_store(&error))?;
             }
         }
-        while log.retire(oldest_kept, CLOSED_MAX).await.map_err(|error| SessionError::of_store(&error))? {}
+        while log.retire(oldest_retained, CLOSED_MAX).await.map_err(|error| SessionError::from_store(&error))? {}
         Ok(sessions)
     }
 }
 
 /// Returns the trim of a session: the position up to which events are removed, and the base that later snapshots need.
-fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
+fn trim(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
     let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
     let mut fold = entry.base.as_deref().map_or_else(SnapshotFold::default, SnapshotFold::from_base);
     let filter = Filter::session(session_id.clone());
@@ -127,7 +127,7 @@ fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option
 /// an unfinished run or an open request needs stay, and all later events of that session.
 fn choose(
     log: &Log,
-    oldest_kept: Option<Timestamp>,
+    oldest_retained: Option<Timestamp>,
     max_bytes: Option<u64>,
 ) -> Result<BTreeMap<SessionId, Position>, StoreError> {
     let store = log.store();
@@ -141,7 +141,7 @@ fn choose(
         let Some(last) = blocks.last() else { return Ok(chosen) };
         after = last.first;
         for block in blocks {
-            if excess == 0 && oldest_kept.is_none_or(|oldest| block.at >= oldest) {
+            if excess == 0 && oldest_retained.is_none_or(|oldest| block.at >= oldest) {
                 return Ok(chosen);
             }
             let retain_from = match retained.get(&block.session_id) {

@@ -85,12 +85,12 @@ impl Directory {
         if self.shared.registry.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some()
         {
             self.shared.registry.specs.remove(id);
-            let is_of = |session: &SessionId| {
+            let is_in_runtime = |session: &SessionId| {
                 self.shared.registry.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
             };
-            self.shared.reopening.retain(|session| !is_of(session));
-            let why = "the endpoint was detached: how this ended is unknown";
-            self.abandon_sessions(why, |runtime| runtime == id).await;
+            self.shared.reopening.retain(|session| !is_in_runtime(session));
+            let reason = "the endpoint was detached: how this ended is unknown";
+            self.abandon_sessions(reason, |runtime| runtime == id).await;
         }
         self.shared.runtime_changes.send_modify(|count| *count += 1);
         Ok(())
@@ -136,8 +136,8 @@ impl Directory {
             let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
             let spec = this.shared.registry.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
             let Some(spec) = spec else {
-                let why = "its start settings are unknown: stop it, and start it again";
-                return Err(SessionError::Invalid(why.into()));
+                let reason = "its start settings are unknown: stop it, and start it again";
+                return Err(SessionError::Invalid(reason.into()));
             };
             let reopening = |session: &SessionId| this.shared.reopening.contains(session);
             let is_live = |handle: &SessionHandle| {

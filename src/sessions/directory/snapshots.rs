@@ -50,8 +50,8 @@ impl DirectorySnapshots {
         let handle = self.registry.handle(id)?;
         let log = &self.registry.log;
         let fold = self.cache.fold_up_to(log, id, log.head()).await;
-        let mut fold = fold.map_err(|error| SessionError::of_store(&error))?;
-        let snapshot = fold.fold().map(|fold| self.snapshot_of(fold, &handle, most));
+        let mut fold = fold.map_err(|error| SessionError::from_store(&error))?;
+        let snapshot = fold.fold().map(|fold| self.make_snapshot(fold, &handle, most));
         drop(fold);
         let snapshot = snapshot.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         Ok(Snapshot { surfaces: self.surfaces.list(id).await?, ..snapshot })
@@ -75,7 +75,7 @@ impl DirectorySnapshots {
             self.cache
                 .fold_up_to(log, &handle.origin.session_id, log.head())
                 .await
-                .map_err(|e| SessionError::of_store(&e))?;
+                .map_err(|e| SessionError::from_store(&e))?;
         }
         let mut at = log.head();
         let mut locked = Vec::with_capacity(handles.len());
@@ -84,15 +84,15 @@ impl DirectorySnapshots {
                 .cache
                 .fold_up_to(log, &handle.origin.session_id, at)
                 .await
-                .map_err(|e| SessionError::of_store(&e))?;
+                .map_err(|e| SessionError::from_store(&e))?;
             at = at.max(fold.fold().map_or(at, |fold| fold.at));
             locked.push(fold);
         }
         let mut snapshots = Vec::with_capacity(handles.len());
         for (handle, fold) in handles.iter().zip(locked) {
             let fold = self.cache.advance(fold, log, &handle.origin.session_id, at).await;
-            let mut fold = fold.map_err(|error| SessionError::of_store(&error))?;
-            snapshots.extend(fold.fold().map(|fold| self.snapshot_of(fold, handle, most)));
+            let mut fold = fold.map_err(|error| SessionError::from_store(&error))?;
+            snapshots.extend(fold.fold().map(|fold| self.make_snapshot(fold, handle, most)));
         }
         let rank =
             |snapshot: &Snapshot| self.registry.sessions.get(&snapshot.session.session_id).map(|handle| handle.rank());
@@ -113,11 +113,11 @@ impl DirectorySnapshots {
         Ok(Snapshots { at, snapshots, omitted })
     }
 
-    fn snapshot_of(&self, fold: &mut SnapshotFold, handle: &SessionHandle, most: usize) -> Snapshot {
+    fn make_snapshot(&self, fold: &mut SnapshotFold, handle: &SessionHandle, most: usize) -> Snapshot {
         let log = &self.registry.log;
         let requests = handle.view.load().open.clone();
         let trimmed = log.trimmed(&handle.origin.session_id) > Position::START;
-        fold.snapshot(self.registry.info_of(handle), requests, log.cursor(fold.at), trimmed, most)
+        fold.snapshot(self.registry.session_info(handle), requests, log.cursor(fold.at), trimmed, most)
     }
 
     /// Drops the fold of a deleted session.

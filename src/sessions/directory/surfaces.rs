@@ -63,7 +63,7 @@ impl DirectorySurfaces {
     /// item at a revision wins.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::Action`], [`SessionError::QueueFull`],
+    /// [`SessionError::NoSession`], [`SessionError::RuntimeUnavailable`], [`SessionError::Action`], [`SessionError::QueueFull`],
     /// [`SessionError::Denied`] if the press needs the other right, [`SessionError::Storage`]; those of an answer.
     pub async fn act(
         &self,
@@ -99,7 +99,7 @@ impl DirectorySurfaces {
     /// delivered to the agent.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::NoRequest`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
+    /// [`SessionError::NoSession`], [`SessionError::NoRequest`], [`SessionError::RuntimeUnavailable`], [`SessionError::Storage`].
     pub async fn ask_outcome(
         &self,
         _permit: &Permit<Ui>,
@@ -121,7 +121,7 @@ impl DirectorySurfaces {
     /// Waits until the session's agent makes a call of one of its tools, for at most ten seconds.
     ///
     /// # Errors
-    /// [`SessionError::NoSuchCall`] if it does not; [`SessionError::NoSession`], [`SessionError::RuntimeGone`].
+    /// [`SessionError::NoSuchCall`] if it does not; [`SessionError::NoSession`], [`SessionError::RuntimeUnavailable`].
     pub async fn calls_tool(&self, id: &SessionId, call: &CallDigest) -> Result<(), SessionError> {
         let end = Instant::now() + CALL_SEEN;
         loop {
@@ -153,7 +153,7 @@ impl DirectorySurfaces {
     /// returns its earlier result, also across restarts; a session remembers the last 64 keys. `bytes`: the call's length as JSON.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::Surface`], [`SessionError::DrawsTooFast`],
+    /// [`SessionError::NoSession`], [`SessionError::RuntimeUnavailable`], [`SessionError::Surface`], [`SessionError::DrawsTooFast`],
     /// [`SessionError::SurfacesFull`], [`SessionError::BadKey`], [`SessionError::Storage`].
     pub async fn draw(
         &self,

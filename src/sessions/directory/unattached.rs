@@ -16,31 +16,32 @@ impl Directory {
     /// Returns the sessions without a task, by runtime and state.
     pub(super) fn ended_sessions(
         &self,
-        of_runtime: impl Fn(&RuntimeId) -> bool,
+        filter: impl Fn(&RuntimeId) -> bool,
         in_state: impl Fn(&SessionStateMachine) -> bool,
     ) -> Vec<SessionId> {
         let handles = self.shared.registry.sessions.iter();
         let in_state = |handle: &SessionHandle| handle.ended_state().is_some_and(|ended| in_state(&ended.state));
-        let found = handles.filter(|handle| of_runtime(&handle.origin.runtime_id) && in_state(handle));
+        let found = handles.filter(|handle| filter(&handle.origin.runtime_id) && in_state(handle));
         found.map(|handle| handle.origin.session_id.clone()).collect()
     }
 
-    /// Ends the pending work of the sessions without a task, of all runtimes that `of_runtime` accepts.
-    pub(super) async fn abandon_sessions(&self, why: &str, of_runtime: impl Fn(&RuntimeId) -> bool) {
-        for id in self.ended_sessions(of_runtime, SessionStateMachine::has_pending_work) {
+    /// Ends the pending work of the sessions without a task, of all runtimes that `filter` accepts.
+    pub(super) async fn abandon_sessions(&self, reason: &str, filter: impl Fn(&RuntimeId) -> bool) {
+        for id in self.ended_sessions(filter, SessionStateMachine::has_pending_work) {
             let Some(handle) = self.shared.registry.sessions.get(&id).map(|handle| handle.clone()) else { continue };
             let _opening = handle.opening.lock().await;
             let Some(EndedSession { mut state, died }) = handle.take_ended() else { continue };
-            self.abandon_session(&handle, &mut state, why).await;
+            self.abandon_session(&handle, &mut state, reason).await;
             handle.mark_ended(EndedSession { state, died });
         }
     }
 
     /// Ends the pending work of a session that has no task, and stores that.
-    pub(super) async fn abandon_session(&self, handle: &SessionHandle, state: &mut SessionStateMachine, why: &str) {
+    pub(super) async fn abandon_session(&self, handle: &SessionHandle, state: &mut SessionStateMachine, reason: &str) {
         let mut plan = Plan::default();
-        state.abandon(why, &mut decision_env!(self.shared.rules), &mut plan);
-        let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+        state.abandon(reason, &mut decision_env!(self.shared.rules), &mut plan);
+        let mut persister =
+            self.persister(handle.clone(), state.retain_from).with_stored_prompts(state.stored_prompts());
         if let Err(error) = persister.keep(&plan, state).await {
             tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");
         }
@@ -54,8 +55,8 @@ impl Directory {
         let this = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(UNATTACHED_WAIT).await;
-            let why = "the endpoint of this run is no longer attached: how the run ended is unknown";
-            this.abandon_sessions(why, |id| !this.shared.registry.runtimes.contains_key(id)).await;
+            let reason = "the endpoint of this run is no longer attached: how the run ended is unknown";
+            this.abandon_sessions(reason, |id| !this.shared.registry.runtimes.contains_key(id)).await;
         });
     }
 

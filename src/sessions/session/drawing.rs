@@ -128,7 +128,7 @@ impl Task {
         let locked = if takes_down { self.board().await } else { self.board_for_more().await };
         let mut board = match locked {
             Ok(board) => board,
-            Err(why) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(why.clone())))),
+            Err(error) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(error.clone())))),
         };
         let (drawing, replies) = board.draw(&self.state.origin.session_id, calls, now());
         let Drawing { bodies, rows } = drawing;
@@ -137,9 +137,9 @@ impl Task {
                 state.drawn(bodies, rows, env, plan);
                 Ok(())
             });
-            if let Err(why) = drawn.await {
+            if let Err(error) = drawn.await {
                 self.unload(board).await;
-                return replies.into_iter().for_each(|(reply, _)| drop(reply.send(Err(why.clone()))));
+                return replies.into_iter().for_each(|(reply, _)| drop(reply.send(Err(error.clone()))));
             }
         }
         drop(board);
@@ -170,7 +170,7 @@ impl Task {
         let Some(Ask { request_id, .. }) = ask else {
             let pressed = board.act(name, request, now())?;
             let resolver = device.resolver();
-            return self.tell(board, pressed, resolver).await;
+            return self.prompt_with_press(board, pressed, resolver).await;
         };
         let id = RequestId::trusted(request_id);
         let answer = Answer { answers: Some(surface_form::answers(request)), ..Answer::default() };
@@ -188,11 +188,11 @@ impl Task {
 
     /// Returns the decision of an answer, as for every request.
     fn judged(&self, id: &RequestId, answer: &Answer, device: &Device) -> Result<Decision, SessionError> {
-        let request = self.state.open_request_of(id).ok_or_else(|| self.persister.receipts.late(id, None))?;
+        let request = self.state.find_open_request(id).ok_or_else(|| self.persister.receipts.late(id, None))?;
         requests::judge(request, answer, device.grant.approve_up_to)
     }
 
-    async fn tell(
+    async fn prompt_with_press(
         &mut self,
         mut board: OwnedMutexGuard<Board>,
         pressed: Pressed,
@@ -227,8 +227,8 @@ impl Task {
         let json = |action: &Action| serde_json::to_value(action).unwrap_or_default();
         let (answer, mut changes) = match pressed {
             Some(Pressed { action, made, .. }) => {
-                let kept = json(&action.without_secrets());
-                (AskAnswer { whole: (!action.secret.is_empty()).then(|| json(&action)), kept }, vec![made])
+                let stored = json(&action.without_secrets());
+                (AskAnswer { whole: (!action.secret.is_empty()).then(|| json(&action)), stored }, vec![made])
             }
             None => (AskAnswer::default(), Vec::new()),
         };
@@ -271,7 +271,7 @@ impl Task {
     ) -> Result<Receipt, SessionError> {
         let mut board = self.board().await?;
         let late = || self.persister.receipts.late(id, key);
-        let decision = requests::judge(self.state.open_request_of(id).ok_or_else(late)?, answer, up_to)?;
+        let decision = requests::judge(self.state.find_open_request(id).ok_or_else(late)?, answer, up_to)?;
         let request = match &decision {
             Decision::Answers(answers) if !answers.is_empty() => {
                 let surface = board.set().and_then(|set| set.get(name));
@@ -283,8 +283,8 @@ impl Task {
         };
         let pressed = match request {
             Some(request) => Some(board.act(name, &request, now()).map_err(|error| match error {
-                SessionError::Action(why) => {
-                    SessionError::BadAnswer { code: "answer_unfit", message: why.to_string(), field: None }
+                SessionError::Action(error) => {
+                    SessionError::BadAnswer { code: "answer_unfit", message: error.to_string(), field: None }
                 }
                 other => other,
             })?),
@@ -315,7 +315,7 @@ impl Task {
 
     /// Sends the outcome of a question to its agent.
     async fn fetch(&mut self, id: &RequestId, reply: AskReply) {
-        let fetched = match self.state.is_untold(id) {
+        let fetched = match self.state.is_undelivered(id) {
             true => self.try_decide(|state, _, plan| Ok(state.fetch_ask(id, plan))).await,
             false => Ok(self.state.ask_view(id)),
         };
@@ -389,11 +389,11 @@ impl Task {
         });
         let request = match opened {
             Ok(request) => request,
-            Err(why) => {
+            Err(error) => {
                 if !changes.is_empty() {
                     self.unload(board).await;
                 }
-                return Err(SessionError::Surface(why));
+                return Err(SessionError::Surface(error));
             }
         };
         let session = self.state.origin.session_id.clone();

@@ -9,7 +9,7 @@ use dashmap::DashMap;
 use prometheus::{Histogram, IntCounter};
 
 use crate::ceilings::CeilingBook;
-use crate::session_handle::{SessionHandle, view_of};
+use crate::session_handle::{SessionHandle, summary};
 use crate::state::{ClosedRequests, Plan, SessionStateMachine};
 use crate::system::now;
 use crate::{CommitEntry, CommitRows, Log, journal};
@@ -50,7 +50,7 @@ struct SessionCounts {
 }
 
 impl SessionCounts {
-    fn of(runtime: &str) -> Self {
+    fn new(runtime: &str) -> Self {
         let label = [metrics().runtime_label(runtime)];
         Self {
             events: metrics().runtime_events.with_label_values(&label),
@@ -59,11 +59,11 @@ impl SessionCounts {
         }
     }
 
-    fn kept(&mut self, plan: &Plan) {
+    fn record(&mut self, plan: &Plan) {
         self.events.inc_by(plan.events.len() as u64);
         if let Some(prompted) = self.prompted {
-            let says = |kind| matches!(kind, Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall);
-            if plan.events.iter().any(|event| says(event.kind)) {
+            let is_output = |kind| matches!(kind, Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall);
+            if plan.events.iter().any(|event| is_output(event.kind)) {
                 let received = plan.received.unwrap_or_else(Instant::now);
                 self.first_chunk.observe(received.saturating_duration_since(prompted).as_secs_f64());
                 self.prompted = None;
@@ -86,7 +86,7 @@ impl Persister {
         busy_since: Option<Position>,
     ) -> Self {
         let (receipts, prompts) = (ClosedRequests::default(), BTreeSet::new());
-        let counts = SessionCounts::of(handle.origin.runtime_id.as_str());
+        let counts = SessionCounts::new(handle.origin.runtime_id.as_str());
         let (ledger, ceilings) = (Arc::default(), Arc::default());
         Self { log, handle, ledger, request_sessions, receipts, since_row: 0, busy_since, ceilings, prompts, counts }
     }
@@ -110,7 +110,7 @@ impl Persister {
     }
 
     /// Records, for a session of an earlier gateway, that the store has the content of these prompts.
-    pub(crate) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
+    pub(crate) fn with_stored_prompts(mut self, prompts: BTreeSet<RunId>) -> Self {
         self.prompts = prompts;
         self
     }
@@ -180,19 +180,19 @@ impl Persister {
                 }
             }
         };
-        let kept = self.after_commit(plan, state, dirty);
+        let on_stored = self.after_commit(plan, state, dirty);
         let entry = CommitEntry {
             origin,
             events: plan.events.clone(),
             rows: Some(Box::new(rows)),
-            kept: Some(Box::new(kept)),
+            on_stored: Some(Box::new(on_stored)),
             received: plan.received,
             sync: plan.sync,
         };
         let first = self.log.commit(entry).await?;
-        self.counts.kept(plan);
+        self.counts.record(plan);
         self.ceilings.add(plan.spent.iter().map(|change| &change.spending), now());
-        journal::kept(plan);
+        journal::record(plan);
         if dirty {
             self.since_row = 0;
         }
@@ -213,9 +213,9 @@ impl Persister {
     ) -> impl FnOnce(Position) + Send + use<> {
         let (handle, request_sessions) = (self.handle.clone(), Arc::clone(&self.request_sessions));
         let session_id = state.origin.session_id.clone();
-        let view = dirty.then(|| view_of(state));
+        let view = dirty.then(|| summary(state));
         let at = state.updated_at().as_millis();
-        let (doing, events) = (plan.doing, plan.events.len() as u64);
+        let (activity_event, events) = (plan.activity_event, plan.events.len() as u64);
         let changes: Vec<(RequestId, RequestState)> =
             plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
         move |first: Position| {
@@ -229,11 +229,11 @@ impl Persister {
             if let Some(view) = view {
                 handle.view.store(Arc::new(view));
             }
-            if let Some(event) = doing {
-                handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
+            if let Some(event) = activity_event {
+                handle.activity_position.store(first.0 + event as u64, Ordering::Relaxed);
             }
             if handle.updated.swap(at, Ordering::Relaxed) != at {
-                handle.news.store(first.0 + 1, Ordering::Relaxed);
+                handle.latest_activity.store(first.0 + 1, Ordering::Relaxed);
             }
             if let Some(last) = events.checked_sub(1) {
                 handle.last.store(first.0 + last, Ordering::Relaxed);

@@ -22,7 +22,7 @@ enum Phase {
 }
 
 impl RunActivity {
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn description(&self) -> &str {
         match (self.tools.last(), self.phase) {
             (Some((_, title)), _) => title,
             (None, Phase::Working) => "working",
@@ -49,8 +49,8 @@ impl RunActivity {
                 let title = title.filter(|title| !title.trim().is_empty());
                 let title = title.map(|title| label(&title, TITLE_MAX));
                 match (self.tools.iter().position(|(other, _)| other == id), title) {
-                    (Some(place), Some(title)) => self.tools[place].1 = title,
-                    (None, title) if self.tools.len() < DOING_MAX => {
+                    (Some(index), Some(title)) => self.tools[index].1 = title,
+                    (None, title) if self.tools.len() < ACTIVITY_MAX => {
                         self.tools.push((id.clone(), title.unwrap_or_else(|| "working".into())));
                     }
                     _ => {}

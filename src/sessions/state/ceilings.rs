@@ -16,7 +16,7 @@ const STOP: &str = "stop";
 /// The value of `subject` in requests about ceilings.
 const SUBJECT: &str = "ceiling";
 /// Maximum time until a session checks again whether the day has ended: clocks are set, and machines sleep.
-const DAY_LOOK: std::time::Duration = std::time::Duration::from_secs(60);
+const DAY_CHECK_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The state of a session with respect to ceilings; stored in its row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,8 @@ impl CeilingMemory {
 /// An open request about a ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct CeilingAsk {
-    of: CeilingKind,
+    #[serde(rename = "of")]
+    kind: CeilingKind,
     day: i64,
 }
 
@@ -72,7 +73,7 @@ impl SessionStateMachine {
 
     /// Returns whether the session has an open request about today's ceiling.
     pub(crate) fn asks_about_day(&self) -> bool {
-        self.core.ceilings.asks.values().any(|ask| ask.of == CeilingKind::Day)
+        self.core.ceilings.asks.values().any(|ask| ask.kind == CeilingKind::Day)
     }
 
     /// Returns whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
@@ -87,24 +88,24 @@ impl SessionStateMachine {
         spent
     }
 
-    fn reached(&self, of: CeilingKind) -> Option<CeilingReached> {
+    fn reached(&self, kind: CeilingKind) -> Option<CeilingReached> {
         let facts = &self.ceilings;
-        match of {
+        match kind {
             CeilingKind::Day if facts.day_ceiling.is_none() => None,
             CeilingKind::Day => facts.day_ceiling.reached(&self.spent_today(), &facts.allowed()),
             CeilingKind::Session => {
                 let memory = &self.core.ceilings;
-                facts.of_session(&self.origin.session_id).reached(&memory.spent, &memory.allowed)
+                facts.ceiling(&self.origin.session_id).reached(&memory.spent, &memory.allowed)
             }
         }
     }
 
     /// Returns the ceiling that holds prompts, if one does.
-    pub(crate) fn held(&self) -> Option<CeilingKind> {
+    pub(crate) fn blocking_ceiling(&self) -> Option<CeilingKind> {
         if self.ceilings.is_free() {
             return None;
         }
-        [CeilingKind::Session, CeilingKind::Day].into_iter().find(|of| self.reached(*of).is_some())
+        [CeilingKind::Session, CeilingKind::Day].into_iter().find(|kind| self.reached(*kind).is_some())
     }
 
     /// Returns whether a user chose to stop this session.
@@ -115,10 +116,10 @@ impl SessionStateMachine {
 
     /// Adds a step of spending.
     pub(super) fn count_spending(&mut self, spent: &Spending) {
-        let before = [CeilingKind::Session, CeilingKind::Day].map(|of| self.reached(of).is_some());
+        let before = [CeilingKind::Session, CeilingKind::Day].map(|kind| self.reached(kind).is_some());
         self.core.ceilings.spent.add(spent);
         self.unbooked.add(spent);
-        let now = [CeilingKind::Session, CeilingKind::Day].map(|of| self.reached(of).is_some());
+        let now = [CeilingKind::Session, CeilingKind::Day].map(|kind| self.reached(kind).is_some());
         self.core.ceilings.crossed |= now[0] && !before[0];
         if now[1] && !before[1] {
             self.core.ceilings.crossed_day = Some(self.ceilings.day);
@@ -141,25 +142,25 @@ impl SessionStateMachine {
     }
 
     /// Returns whether the session has a reason to ask about this ceiling.
-    fn wants(&self, of: CeilingKind) -> bool {
+    fn needs_ask(&self, kind: CeilingKind) -> bool {
         let memory = &self.core.ceilings;
-        let (stopped, crossed) = match of {
+        let (stopped, crossed) = match kind {
             CeilingKind::Session => (memory.stopped, memory.crossed),
             CeilingKind::Day => (self.ceilings.stopped(), memory.crossed_day == Some(self.ceilings.day)),
         };
-        let asks = memory.asks.values().any(|ask| ask.of == of);
-        !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(of).is_some()
+        let asks = memory.asks.values().any(|ask| ask.kind == kind);
+        !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(kind).is_some()
     }
 
     /// Returns whether the session has to ask about today's ceiling, unless another session does.
-    pub(crate) fn wants_day(&self) -> bool {
-        !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingKind::Day)
+    pub(crate) fn needs_day_ask(&self) -> bool {
+        !self.ceilings.is_free() && self.core.exited.is_none() && self.needs_ask(CeilingKind::Day)
     }
 
     /// Returns the requests about ceilings that no longer apply: the ceiling was raised, or the day has ended.
     fn settled_asks(&self) -> Vec<RequestId> {
         let settled = |ask: &CeilingAsk| {
-            (ask.of == CeilingKind::Day && ask.day != self.ceilings.day) || self.reached(ask.of).is_none()
+            (ask.kind == CeilingKind::Day && ask.day != self.ceilings.day) || self.reached(ask.kind).is_none()
         };
         self.core.ceilings.asks.iter().filter(|(_, ask)| settled(ask)).map(|(id, _)| id.clone()).collect()
     }
@@ -172,12 +173,12 @@ impl SessionStateMachine {
         if self.core.exited.is_some() || (self.ceilings.is_free() && memory.asks.is_empty() && !marked) {
             return false;
         }
-        let held = self.held();
-        let starts = held.is_none() && self.core.run.is_none() && !self.core.queue.is_empty();
+        let blocking = self.blocking_ceiling();
+        let starts = blocking.is_none() && self.core.run.is_none() && !self.core.queue.is_empty();
         starts
-            || self.core.queue.iter().any(|queued| queued.ceiling != held)
-            || self.wants(CeilingKind::Session)
-            || (asks_day && self.wants(CeilingKind::Day))
+            || self.core.queue.iter().any(|queued| queued.ceiling != blocking)
+            || self.needs_ask(CeilingKind::Session)
+            || (asks_day && self.needs_ask(CeilingKind::Day))
             || !self.settled_asks().is_empty()
     }
 
@@ -190,24 +191,24 @@ impl SessionStateMachine {
         for id in self.settled_asks() {
             self.close(&id, RequestState::Withdrawn, env, plan);
         }
-        for of in [CeilingKind::Session, CeilingKind::Day] {
-            if self.wants(of)
-                && (of == CeilingKind::Session || asks_day)
-                && let Some(reached) = self.reached(of)
+        for kind in [CeilingKind::Session, CeilingKind::Day] {
+            if self.needs_ask(kind)
+                && (kind == CeilingKind::Session || asks_day)
+                && let Some(reached) = self.reached(kind)
             {
-                self.ask_about_ceiling(of, &reached, env, plan);
+                self.ask_about_ceiling(kind, &reached, env, plan);
             }
         }
-        let held = self.held();
-        if held.is_none() {
+        let blocking = self.blocking_ceiling();
+        if blocking.is_none() {
             self.core.ceilings.crossed = false;
             self.core.ceilings.crossed_day = None;
         }
         let mut queue = std::mem::take(&mut self.core.queue);
-        for queued in queue.iter_mut().filter(|queued| queued.ceiling != held) {
-            queued.ceiling = held;
+        for queued in queue.iter_mut().filter(|queued| queued.ceiling != blocking) {
+            queued.ceiling = blocking;
             let run_id = queued.run_id.clone();
-            let message = held.map(|ceiling| ceiling.wait_reason().to_owned());
+            let message = blocking.map(|ceiling| ceiling.wait_reason().to_owned());
             let body = RunBody { message, ..RunBody::new(&run_id, RunStatus::Queued) };
             self.log_queued(queued, EventDraft::new(Kind::RunStatus, &body), env, plan);
             plan.dirty = true;
@@ -221,18 +222,18 @@ impl SessionStateMachine {
         let waits =
             self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingKind::Day));
         let left = self.ceilings.day_ends.as_millis().saturating_sub(now.as_millis()).max(0).unsigned_abs();
-        waits.then(|| std::time::Duration::from_millis(left + 1).min(DAY_LOOK))
+        waits.then(|| std::time::Duration::from_millis(left + 1).min(DAY_CHECK_MAX))
     }
 
     fn ask_about_ceiling(
         &mut self,
-        of: CeilingKind,
+        kind: CeilingKind,
         reached: &CeilingReached,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
         let id = RequestId::trusted((env.mint)("q_"));
-        let (question, go_on) = words(of, reached);
+        let (question, go_on) = question_texts(kind, reached);
         let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
         // The key is never sent to a runtime, and differs from the keys of every runtime.
         let key = RequestKey::unique(format!("ceiling {id}"));
@@ -246,7 +247,7 @@ impl SessionStateMachine {
                 key,
                 RequestType::Permission,
                 question,
-                serde_json::value::to_raw_value(&serde_json::json!({ SUBJECT: of }))
+                serde_json::value::to_raw_value(&serde_json::json!({ SUBJECT: kind }))
                     .unwrap_or_else(|_| RawValue::NULL.to_owned()),
                 Bytes::new(),
             )
@@ -263,11 +264,11 @@ impl SessionStateMachine {
         plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
         self.core.asks.insert(id.clone(), ask.key.clone());
         self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline: None });
-        match of {
+        match kind {
             CeilingKind::Session => self.core.ceilings.crossed = false,
             CeilingKind::Day => self.core.ceilings.crossed_day = None,
         }
-        self.core.ceilings.asks.insert(id, CeilingAsk { of, day: self.ceilings.day });
+        self.core.ceilings.asks.insert(id, CeilingAsk { kind, day: self.ceilings.day });
         self.touch(env, plan);
     }
 
@@ -276,7 +277,7 @@ impl SessionStateMachine {
         let Some(ask) = self.core.ceilings.asks.remove(id) else { return false };
         let (RequestState::Answered, Some(go_on)) = (receipt.state, receipt.ok) else { return true };
         let memory = &mut self.core.ceilings;
-        match ask.of {
+        match ask.kind {
             CeilingKind::Session => {
                 memory.stopped = !go_on;
                 if go_on {
@@ -294,7 +295,7 @@ impl SessionStateMachine {
 }
 
 /// Returns the question, and the effect of a yes.
-fn words(of: CeilingKind, reached: &CeilingReached) -> (String, String) {
+fn question_texts(kind: CeilingKind, reached: &CeilingReached) -> (String, String) {
     let (spent, limit, step) = match reached {
         CeilingReached::Cost { spent, limit, step } => (
             amount(spent.amount),
@@ -305,7 +306,7 @@ fn words(of: CeilingKind, reached: &CeilingReached) -> (String, String) {
             (grouped(*spent), format!("{} tokens", grouped(*limit)), format!("{} tokens", grouped(*step)))
         }
     };
-    match of {
+    match kind {
         CeilingKind::Session => (
             format!("This session has spent {spent} of {limit}. Go on?"),
             format!("Go on: {step} more for this session"),

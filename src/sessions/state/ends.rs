@@ -3,7 +3,7 @@
 use super::*;
 
 impl SessionStateMachine {
-    /// Ends a request by a decision. `tell`: whether the runtime gets the decision too.
+    /// Ends a request by a decision. `notify`: whether the runtime gets the decision too.
     #[allow(clippy::too_many_arguments)] // the whole of what a decision is
     pub(super) fn resolve(
         &mut self,
@@ -11,7 +11,7 @@ impl SessionStateMachine {
         decision: &Decision,
         by: Resolver,
         key: Option<String>,
-        tell: bool,
+        notify: bool,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Option<Receipt> {
@@ -23,7 +23,7 @@ impl SessionStateMachine {
         if own {
             // The agent gets it through its tools, if it asked.
             plan.sync = true;
-        } else if tell {
+        } else if notify {
             // A decision is on disk before the runtime gets it.
             plan.sync = true;
             plan.orders.push(RuntimeCommand::Answer { key: open.key.clone(), decision: decision.clone() });
@@ -133,14 +133,15 @@ impl SessionStateMachine {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
         // The gateway's own requests outlive their run.
-        let of_run = |id: &RequestId, open: &OpenRequest| open.request.run_id == run_id && !self.is_own_request(id);
+        let is_withdrawn =
+            |id: &RequestId, open: &OpenRequest| open.request.run_id == run_id && !self.is_own_request(id);
         let open: Vec<RequestId> =
-            self.open.iter().filter(|(id, open)| of_run(id, open)).map(|(id, _)| id.clone()).collect();
+            self.open.iter().filter(|(id, open)| is_withdrawn(id, open)).map(|(id, _)| id.clone()).collect();
         for id in open {
             // The run ended while its request was open. The runtime is notified all the same: some agents would otherwise keep waiting.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
         }
-        let why = match end.status {
+        let reason = match end.status {
             RunStatus::Cancelled => "cancelled",
             RunStatus::Error => "the run failed",
             _ => "the run ended",
@@ -148,7 +149,7 @@ impl SessionStateMachine {
         let dangling: Vec<String> = self.core.run.iter().flat_map(|run| run.tools.keys().cloned()).collect();
         for id in dangling {
             let acted = if end.status == RunStatus::Completed { self.note_done(&id) } else { None };
-            self.close_tool(&id, why, env, plan);
+            self.close_tool(&id, reason, env, plan);
             self.report_unasked(acted, env, plan);
         }
         // The runtime's own status counts: it may have completed in spite of a cancel.
@@ -164,11 +165,11 @@ impl SessionStateMachine {
         };
         let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
-        let once = self.core.run.take().and_then(|run| run.once);
-        self.remember_key(once, &run_id, || run_outcome(status, end.stop_reason.as_deref(), end.message.as_deref()));
+        let key = self.core.run.take().and_then(|run| run.key);
+        self.remember_key(key, &run_id, || run_outcome(status, end.stop_reason.as_deref(), end.message.as_deref()));
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);
-        self.tell_answers(env, plan);
+        self.send_answers(env, plan);
     }
 }

@@ -31,8 +31,8 @@ impl SessionStateMachine {
 
     /// Returns the keys of the session's requests, open or answered, and the ticket of its running prompt.
     pub(crate) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
-        let of_runtime = self.open.iter().filter(|(id, _)| !self.is_own_request(id));
-        let open = of_runtime.map(|(_, open)| &open.key);
+        let runtime_asks = self.open.iter().filter(|(id, _)| !self.is_own_request(id));
+        let open = runtime_asks.map(|(_, open)| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }
@@ -148,43 +148,43 @@ impl SessionStateMachine {
         if self.core.exited.is_some() {
             return;
         }
-        let why = exit.reason.clone().unwrap_or_else(|| match (&exit.code, &exit.signal) {
+        let reason = exit.reason.clone().unwrap_or_else(|| match (&exit.code, &exit.signal) {
             (Some(code), _) => format!("the agent exited with code {code}"),
             (_, Some(signal)) => format!("the agent was killed by {signal}"),
             _ => "the agent is gone".into(),
         });
         if !exit.left || self.core.checkpoint.is_none() {
             let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
-            self.withdraw_all(status, &why, env, plan);
+            self.withdraw_all(status, &reason, env, plan);
         }
         let body = RuntimeStatusBody {
-            message: Some(why.clone()),
+            message: Some(reason.clone()),
             exit: Some(exit.clone()),
             ..RuntimeStatusBody::new(&self.origin.runtime_id, "exited")
         };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
-        self.core.exited = Some(why);
+        self.core.exited = Some(reason);
         self.core.left = exit.left && self.core.checkpoint.is_some();
         plan.dirty = true;
     }
 
     /// Ends the current run, all open requests and all queued prompts.
-    pub(super) fn withdraw_all(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn withdraw_all(&mut self, status: RunStatus, reason: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&id, RequestState::Orphaned, env, plan);
         }
-        self.end_run(&RunEnd { status, stop_reason: None, message: Some(why.to_owned()), native: None }, env, plan);
+        self.end_run(&RunEnd { status, stop_reason: None, message: Some(reason.to_owned()), native: None }, env, plan);
         while let Some(queued) = self.core.queue.pop_front() {
-            self.end_queued(queued, RunStatus::Error, Some(why), env, plan);
+            self.end_queued(queued, RunStatus::Error, Some(reason), env, plan);
         }
         self.core.decided.clear();
         plan.dirty = true;
     }
 
     /// Ends the pending work of a session that waited for its endpoint: the endpoint is no longer attached, or refuses.
-    pub(crate) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn abandon(&mut self, reason: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() && self.has_pending_work() {
-            self.withdraw_all(RunStatus::Error, why, env, plan);
+            self.withdraw_all(RunStatus::Error, reason, env, plan);
         }
     }
 

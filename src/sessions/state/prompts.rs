@@ -11,7 +11,7 @@ pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     }
     let text = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content.text);
     let mut out = String::new();
-    for slice in text.and_then(|text| StringSlices::of(text, most)).into_iter().flatten() {
+    for slice in text.and_then(|text| StringSlices::new(text, most)).into_iter().flatten() {
         out.push_str(&slice);
         // One character more than the maximum, so that the caller's cut adds an ellipsis.
         if out.len() >= most + 4 {
@@ -28,11 +28,11 @@ struct Block<'a> {
 }
 
 /// Returns the beginning of the text of ACP content blocks, for lists and titles: `most` bytes and a few more.
-fn text_of(content: &[Box<RawValue>], most: usize) -> String {
+fn text_of_blocks(content: &[Box<RawValue>], most: usize) -> String {
     let mut out = String::new();
     for block in content {
         let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
-        let Some(slices) = text.and_then(|text| StringSlices::of(text, most)) else { continue };
+        let Some(slices) = text.and_then(|text| StringSlices::new(text, most)) else { continue };
         if !out.is_empty() {
             out.push(' ');
         }
@@ -92,10 +92,10 @@ impl SessionStateMachine {
             ticket: None,
             content: None,
             by,
-            once: None,
+            key: None,
             cancelling: false,
             tools: Large::default(),
-            doing: RunActivity::default(),
+            activity: RunActivity::default(),
             spent: Spending::default(),
             own_calls: Vec::new(),
         });
@@ -109,14 +109,14 @@ impl SessionStateMachine {
         &mut self,
         content: PromptContent,
         by: Resolver,
-        once: Option<PromptKey>,
+        key: Option<PromptKey>,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<AcceptedPrompt, SessionError> {
-        if let Some(accepted) = self.prompt_of_key(once.as_ref())? {
+        if let Some(accepted) = self.prompt_of_key(key.as_ref())? {
             return Ok(accepted);
         }
-        self.accept_prompt(content, by, once, false, env, plan)
+        self.accept_prompt(content, by, key, false, env, plan)
     }
 
     /// Sends the prompt of a run again. A current run is cancelled first, and the prompt comes right after it, before the queued ones.
@@ -125,31 +125,31 @@ impl SessionStateMachine {
         run_id: &RunId,
         content: PromptContent,
         by: Resolver,
-        once: Option<PromptKey>,
+        key: Option<PromptKey>,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<AcceptedPrompt, SessionError> {
-        if let Some(accepted) = self.prompt_of_key(once.as_ref())? {
+        if let Some(accepted) = self.prompt_of_key(key.as_ref())? {
             return Ok(accepted);
         }
         let cancelling = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
         if cancelling == Some(false) {
             self.cancel(Some(run_id), (&by, None), env, plan)?;
         }
-        self.accept_prompt(content, by, once, cancelling.is_some(), env, plan)
+        self.accept_prompt(content, by, key, cancelling.is_some(), env, plan)
     }
 
     fn accept_prompt(
         &mut self,
         content: PromptContent,
         by: Resolver,
-        once: Option<PromptKey>,
+        key: Option<PromptKey>,
         next: bool,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<AcceptedPrompt, SessionError> {
-        if let Some(why) = &self.core.exited {
-            return Err(SessionError::RuntimeGone(why.clone()));
+        if let Some(reason) = &self.core.exited {
+            return Err(SessionError::RuntimeUnavailable(reason.clone()));
         }
         if self.core.queue.len() >= env.rules.queue {
             return Err(SessionError::QueueFull(self.core.queue.len()));
@@ -157,18 +157,18 @@ impl SessionStateMachine {
         // A prompt unarchives a session.
         self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
-        let text = label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
+        let text = label(&text_of_blocks(&content, TEXT_SHOWN), TEXT_SHOWN);
         if self.core.title.is_none() && !text.is_empty() {
             self.core.title = Some(label(&text, TITLE_MAX));
         }
-        let (content, once) = (Some(content), once.map(PromptKey::stored));
+        let (content, key) = (Some(content), key.map(PromptKey::stored));
         self.prompted_under_ceilings(env);
-        let ceiling = self.held();
-        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once, ceiling };
+        let ceiling = self.blocking_ceiling();
+        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, key, ceiling };
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         let waits = ahead > 0 || ceiling.is_some();
         if waits {
-            let key = queued.once.as_ref().map(|once| once.key().to_owned());
+            let key = queued.key.as_ref().map(|key| key.key().to_owned());
             let message = ceiling.map(|ceiling| ceiling.wait_reason().to_owned());
             let body =
                 RunBody { by: Some(queued.by.clone()), key, message, ..RunBody::new(&run_id, RunStatus::Queued) };
@@ -216,14 +216,14 @@ impl SessionStateMachine {
             ticket: Some(ticket),
             content: queued.content.clone(),
             by: queued.by.clone(),
-            once: queued.once.clone(),
+            key: queued.key.clone(),
             cancelling: false,
             tools: Large::default(),
-            doing: RunActivity::default(),
+            activity: RunActivity::default(),
             spent: Spending::default(),
             own_calls: Vec::new(),
         });
-        let key = queued.once.as_ref().map(StoredPromptKey::key);
+        let key = queued.key.as_ref().map(StoredPromptKey::key);
         let by = Some(queued.by.clone());
         let body = RunBody { by, key: key.map(str::to_owned), ..RunBody::new(&queued.run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStarted, &body), env, plan);
@@ -262,7 +262,7 @@ impl SessionStateMachine {
     pub(super) fn start_next(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_none()
             && self.core.run.is_none()
-            && self.held().is_none()
+            && self.blocking_ceiling().is_none()
             && let Some(next) = self.core.queue.pop_front()
         {
             self.start(next, env, plan);
@@ -278,19 +278,19 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Result<RunId, SessionError> {
-        if let Some(why) = &self.core.exited {
-            return Err(SessionError::RuntimeGone(why.clone()));
+        if let Some(reason) = &self.core.exited {
+            return Err(SessionError::RuntimeUnavailable(reason.clone()));
         }
-        if let Some(wanted) = run_id
-            && let Some(index) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
+        if let Some(requested) = run_id
+            && let Some(index) = self.core.queue.iter().position(|queued| queued.run_id == *requested)
         {
             if let Some(queued) = self.core.queue.remove(index) {
                 let message = format!("cancelled by {} before it began", by.name);
                 self.end_queued(queued, RunStatus::Cancelled, Some(&message), env, plan);
             }
-            return Ok(wanted.clone());
+            return Ok(requested.clone());
         }
-        let active = self.core.run.as_mut().filter(|run| run_id.is_none_or(|wanted| run.run_id == *wanted));
+        let active = self.core.run.as_mut().filter(|run| run_id.is_none_or(|requested| run.run_id == *requested));
         let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(SessionError::NoRun) };
         run.cancelling = true;
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
@@ -319,7 +319,7 @@ impl SessionStateMachine {
         let run_id = queued.run_id.clone();
         let body = RunBody { message: message.map(str::to_owned), ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
-        self.remember_key(queued.once, &run_id, || run_outcome(status, None, message));
+        self.remember_key(queued.key, &run_id, || run_outcome(status, None, message));
         self.touch(env, plan);
     }
 }

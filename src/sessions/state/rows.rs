@@ -49,8 +49,8 @@ pub(super) struct MessageCounts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<String>,
     /// The run of the unfinished message, and whether a user wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) of: Option<(RunId, bool)>,
+    #[serde(rename = "of", default, skip_serializing_if = "Option::is_none")]
+    pub(super) author: Option<(RunId, bool)>,
 }
 
 impl MessageCounts {
@@ -59,13 +59,13 @@ impl MessageCounts {
         let person = match kind {
             Kind::UserMessageChunk => true,
             Kind::AgentMessageChunk => false,
-            Kind::ToolCall => return self.of.take().is_some(),
+            Kind::ToolCall => return self.author.take().is_some(),
             _ => return false,
         };
-        let more = self.of.as_ref().is_some_and(|(run, who)| run == run_id && *who == person);
+        let more = self.author.as_ref().is_some_and(|(run, from_person)| run == run_id && *from_person == person);
         if !more {
             self.count += 1;
-            self.of = Some((run_id.clone(), person));
+            self.author = Some((run_id.clone(), person));
         }
         if !person {
             return !more;

@@ -34,15 +34,16 @@ struct AskOutcome {
     /// The time when the question ended.
     at: Timestamp,
     /// `true` if the agent has the outcome.
-    #[serde(default)]
-    told: bool,
+    #[serde(rename = "told", default)]
+    delivered: bool,
 }
 
 /// The answer to a question by a surface.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AskAnswer {
     /// The stored form of the answer: without text typed into inputs that hide it. Null if the user declined.
-    pub(crate) kept: Value,
+    #[serde(rename = "kept")]
+    pub(crate) stored: Value,
     /// The complete answer, if it differs; never stored, so that a restart of the gateway loses it.
     #[serde(skip)]
     pub(crate) whole: Option<Value>,
@@ -50,7 +51,7 @@ pub(crate) struct AskAnswer {
 
 impl AskAnswer {
     fn value(&self) -> &Value {
-        self.whole.as_ref().unwrap_or(&self.kept)
+        self.whole.as_ref().unwrap_or(&self.stored)
     }
 }
 
@@ -67,8 +68,8 @@ impl SessionStateMachine {
     }
 
     /// Returns whether a question by a surface has ended, and its agent was not notified.
-    pub(crate) fn is_untold(&self, id: &RequestId) -> bool {
-        self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.told)
+    pub(crate) fn is_undelivered(&self, id: &RequestId) -> bool {
+        self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.delivered)
     }
 
     /// Returns the questions that ended without an answer while their surfaces still name them.
@@ -92,7 +93,7 @@ impl SessionStateMachine {
     }
 
     /// Returns an open request.
-    pub(crate) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
+    pub(crate) fn find_open_request(&self, id: &RequestId) -> Option<&Arc<Request>> {
         self.open.get(id).map(|open| &open.request)
     }
 
@@ -118,7 +119,7 @@ impl SessionStateMachine {
     ) -> RequestId {
         while self.core.surface_asks.len() >= SURFACE_ASKS {
             let ended = self.core.surface_asks.iter().filter_map(|(id, ask)| Some((id, ask.outcome.as_ref()?)));
-            let Some((oldest, _)) = ended.min_by_key(|(_, end)| (!end.told, end.at)) else { break };
+            let Some((oldest, _)) = ended.min_by_key(|(_, end)| (!end.delivered, end.at)) else { break };
             let oldest = oldest.clone();
             self.core.surface_asks.remove(&oldest);
         }
@@ -129,7 +130,7 @@ impl SessionStateMachine {
     pub(crate) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
         let view = self.ask_view(id);
         if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut())
-            && !std::mem::replace(&mut outcome.told, true)
+            && !std::mem::replace(&mut outcome.delivered, true)
         {
             plan.dirty = true;
         }
@@ -155,10 +156,10 @@ impl SessionStateMachine {
             ask.marked = false;
             if let Some(outcome) = ask.outcome.as_mut() {
                 outcome.answer = Some(answer);
-                outcome.told = is_awaited;
+                outcome.delivered = is_awaited;
             }
         }
-        self.tell_answers(env, plan);
+        self.send_answers(env, plan);
         receipt.ok_or_else(|| SessionError::NoRequest(id.clone()))
     }
 
@@ -166,25 +167,26 @@ impl SessionStateMachine {
     pub(super) fn note_ask_ended(&mut self, id: &RequestId, receipt: &Receipt) -> bool {
         let Some(ask) = self.core.surface_asks.get_mut(id) else { return false };
         let (state, by) = (receipt.state, receipt.resolved_by.clone());
-        ask.outcome = Some(AskOutcome { state, answer: None, by, at: receipt.at, told: false });
+        ask.outcome = Some(AskOutcome { state, answer: None, by, at: receipt.at, delivered: false });
         true
     }
 
     /// Sends the agent, by the next prompt, the answers that arrived when none of its runs could fetch them.
-    pub(super) fn tell_answers(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn send_answers(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.run.is_some() || self.core.exited.is_some() {
             return;
         }
-        let untold = |ask: &SurfaceAsk| ask.outcome.as_ref().is_some_and(|end| !end.told && end.answer.is_some());
+        let undelivered =
+            |ask: &SurfaceAsk| ask.outcome.as_ref().is_some_and(|end| !end.delivered && end.answer.is_some());
         let waiting: Vec<RequestId> =
-            self.core.surface_asks.iter().filter(|(_, ask)| untold(ask)).map(|(id, _)| id.clone()).collect();
+            self.core.surface_asks.iter().filter(|(_, ask)| undelivered(ask)).map(|(id, _)| id.clone()).collect();
         for id in waiting {
             let Some(ask) = self.core.surface_asks.get_mut(&id) else { continue };
             let (surface, Some(end)) = (ask.surface.clone(), ask.outcome.as_mut()) else { continue };
             let by = end.by.clone();
-            let text = match end.answer.as_ref().filter(|answer| !answer.kept.is_null()) {
-                Some(AskAnswer { kept, .. }) => {
-                    format!("Answer to your question {id} on your surface {surface}, by {}: {kept}", by.name)
+            let text = match end.answer.as_ref().filter(|answer| !answer.stored.is_null()) {
+                Some(AskAnswer { stored, .. }) => {
+                    format!("Answer to your question {id} on your surface {surface}, by {}: {stored}", by.name)
                 }
                 None => format!("Your question {id} on your surface {surface} was declined by {}.", by.name),
             };
@@ -193,7 +195,7 @@ impl SessionStateMachine {
             if self.prompt(content, by, None, env, plan).is_ok()
                 && let Some(end) = self.core.surface_asks.get_mut(&id).and_then(|ask| ask.outcome.as_mut())
             {
-                end.told = true;
+                end.delivered = true;
             }
         }
     }

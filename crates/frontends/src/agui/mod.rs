@@ -45,7 +45,7 @@ use plexus_router::reply::session_of;
 use plexus_router::routes::{POST, PROMPT_BODY, WATCH, route};
 use plexus_router::sse::{self, News};
 use plexus_router::{Core, Problem};
-use plexus_sessions::{EventPage, Filter, Log, LogPlace, PageLimit, SessionError, StartAfter, judge};
+use plexus_sessions::{EventPage, Filter, Log, LogPosition, PageLimit, SessionError, StartAfter, judge};
 use plexus_store::ReadLimit;
 
 /// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an agent makes at
@@ -564,7 +564,7 @@ async fn show(
     let mut view = ClientView::default();
     view.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };
-    let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
+    let (from, older) = log.position_before(&session.session_id, LogPosition::after(at), most).await?;
     if older || attach.oldest > Position::START {
         // The snapshot has the latest values of events that are not read or were removed.
         let snapshot = state.core.directory.snapshots().get(&session.session_id).await?;
@@ -628,7 +628,7 @@ async fn show(
 }
 
 /// Returns the positions, in order, of the beginning of the current run and of the open requests that are older than the events read.
-async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> Vec<Position> {
+async fn before_window(known: &Known, session: &SessionInfo, from: LogPosition) -> Vec<Position> {
     let index = known.index.lock().await;
     let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
     let mut positions: Vec<Position> =

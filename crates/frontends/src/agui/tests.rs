@@ -664,7 +664,7 @@ async fn log_is_read_once_and_then_only_new_events() {
             origin: Arc::clone(&origin),
             events: vec![event],
             rows: Some(Box::new(rows)),
-            kept: None,
+            on_stored: None,
             received: None,
             sync: false,
         };

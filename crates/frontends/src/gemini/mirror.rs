@@ -45,7 +45,7 @@ use plexus_router::guard::Call;
 use plexus_router::socket_protocol::{Reply, SocketProtocol};
 use plexus_router::ws;
 use plexus_router::{Core, Problem};
-use plexus_sessions::{Directory, Filter, StartAfter, zero_of};
+use plexus_sessions::{Directory, Filter, StartAfter, initial_run_id};
 use plexus_store::ReadLimit;
 
 /// Maximum number of questions whose options are remembered for the answers; for further ones the answer is sent as the option's
@@ -395,7 +395,7 @@ impl Screen {
     /// Restores the state of a client that resumes.
     fn seen(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
-        let ended = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
+        let ended = event.kind == Kind::RunEnded || event.run_id == initial_run_id(&event.origin);
         self.running = (!ended).then(|| event.run_id.clone());
     }
 
@@ -478,7 +478,7 @@ impl Screen {
 
     /// Ends a message outside of runs (an agent's late message, a replayed past), which has no other end.
     fn between(&self, event: &Event, out: &mut Out) {
-        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+        if self.running.is_none() && event.run_id == initial_run_id(&event.origin) {
             out.send(None, "idle", &Nothing {});
         }
     }
@@ -513,7 +513,7 @@ impl Screen {
         if self.charge.as_mut().is_some_and(|charge| charge.resize(bytes).is_err()) {
             self.user_done(out);
         }
-        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+        if self.running.is_none() && event.run_id == initial_run_id(&event.origin) {
             self.user_done(out);
             out.send(None, "idle", &Nothing {});
         }

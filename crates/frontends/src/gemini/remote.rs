@@ -25,7 +25,7 @@ use plexus_router::guard::Call;
 use plexus_router::history::{response, room, stays, text};
 use plexus_router::reply as api;
 use plexus_router::{Core, Problem};
-use plexus_sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
+use plexus_sessions::{Filter, Log, LogPosition, PageItem, PageLimit, SessionError};
 
 fn not_ready(reason: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason).retry_after(1)
@@ -61,7 +61,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     match port.core.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
         // The runtime ended in this moment.
-        Err(refusal @ SessionError::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
+        Err(refusal @ SessionError::RuntimeUnavailable(_)) => Err(not_ready(&refusal.to_string())),
         Err(refusal) => Err(refusal.into()),
     }
 }
@@ -82,10 +82,10 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
     // Read before the log: a prompt that begins between the two is found in both, and sent once.
     let mut waiting: VecDeque<_> = port.core.directory.waiting(&session.session_id).into();
     waiting.drain(..waiting.len().saturating_sub(limit));
-    let until = LogPlace::after(log.head());
+    let until = LogPosition::after(log.head());
     let at = match limit {
         limit if limit == waiting.len() => until,
-        usize::MAX => LogPlace::before(log.trimmed(&session.session_id).next()),
+        usize::MAX => LogPosition::before(log.trimmed(&session.session_id).next()),
         limit => last_turns(&log, &session.session_id, until, limit - waiting.len(), &account).await?,
     };
     let caller = call.caller()?.clone();
@@ -102,16 +102,16 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
 async fn last_turns(
     log: &Log,
     session: &SessionId,
-    until: LogPlace,
+    until: LogPosition,
     limit: usize,
     account: &Account,
-) -> Result<LogPlace, Problem> {
+) -> Result<LogPosition, Problem> {
     // The identity of the message after the current item.
     let mut later: Option<(Role, RunId, Option<String>, Option<String>)> = None;
     let (mut to, mut turns) = (until, 0);
-    let mut room = account.charge(2 * READ.bytes)?;
+    let mut charge = account.charge(2 * READ.bytes)?;
     loop {
-        let page = log.page_before(session, to, READ, &mut room).await?;
+        let page = log.page_before(session, to, READ, &mut charge).await?;
         for item in page.items.iter().rev() {
             match HistoryEntry::read(item) {
                 HistoryEntry::Text { text, .. } if text.is_empty() => {}
@@ -123,7 +123,7 @@ async fn last_turns(
                     });
                     if !continues {
                         if turns == limit {
-                            return Ok(LogPlace::after(item.last().position));
+                            return Ok(LogPosition::after(item.last().position));
                         }
                         turns += 1;
                     }
@@ -250,8 +250,8 @@ struct HistoryWriter {
     caller: Caller,
     account: Account,
     filter: Filter,
-    at: LogPlace,
-    until: LogPlace,
+    at: LogPosition,
+    until: LogPosition,
     turns: Turns,
     /// Waiting prompts: the last messages.
     waiting: VecDeque<(RunId, Arc<Vec<Box<RawValue>>>)>,
@@ -267,11 +267,11 @@ impl HistoryWriter {
         }
         let log = self.app.directory.log();
         let mut charged = 2 * READ.bytes;
-        let (page, room) = loop {
-            let mut room = room(&self.app, &self.caller, &self.account, charged).await?;
-            let page = log.page_after(&self.filter, self.at, READ, &mut room).await.map_err(std::io::Error::other)?;
-            if stays(&mut room, charged, page.bytes) {
-                break (page, room);
+        let (page, charge) = loop {
+            let mut charge = room(&self.app, &self.caller, &self.account, charged).await?;
+            let page = log.page_after(&self.filter, self.at, READ, &mut charge).await.map_err(std::io::Error::other)?;
+            if stays(&mut charge, charged, page.bytes) {
+                break (page, charge);
             }
             charged = page.bytes;
         };
@@ -291,20 +291,20 @@ impl HistoryWriter {
             }
         }
         drop(page);
-        Ok(Some(text(out.into(), room)))
+        Ok(Some(text(out.into(), charge)))
     }
 
     /// Returns the next of the waiting prompts, and the end of the array after the last.
     async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         let Some((_, prompt)) = self.waiting.pop_front() else { return Ok(None) };
         let bytes = prompt.iter().map(|block| block.get().len()).sum::<usize>();
-        let room = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
+        let charge = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
         let mut out = String::new();
         self.turns.push(Role::User, &typed(&prompt), &mut out);
         if self.waiting.is_empty() {
             self.turns.end(&mut out);
         }
-        Ok(Some(text(out.into(), room)))
+        Ok(Some(text(out.into(), charge)))
     }
 }
 

@@ -26,7 +26,7 @@ impl Scene {
             runtime_id: RuntimeId::trusted("r"),
             dialect: "acp".into(),
         });
-        let run_id = if run == "0" { zero_of(&origin) } else { RunId::trusted(run) };
+        let run_id = if run == "0" { initial_run_id(&origin) } else { RunId::trusted(run) };
         let event = Event {
             position: Position(self.position),
             origin,
@@ -407,7 +407,7 @@ fn cursors_come_to_those_who_ask_and_only_with_what_is_told_whole() {
     for (run, kind, running) in [
         (RunId::trusted("r_1"), Kind::UserMessageChunk, true),
         (RunId::trusted("r_1"), Kind::RunEnded, false),
-        (zero_of(&origin), Kind::AgentMessageChunk, false),
+        (initial_run_id(&origin), Kind::AgentMessageChunk, false),
     ] {
         back.screen.seen(&seen(run, kind));
         assert_eq!(back.screen.running.is_some(), running, "{kind:?}");

@@ -8,11 +8,11 @@ use plexus_risk::{ShellText, classify};
 /// Maximum number of tool calls in progress that are watched; further ones are not.
 const WATCHED_MAX: usize = 64;
 /// Maximum length of a command or title in the report, in bytes.
-const WORDS_MAX: usize = 120;
+const DESCRIPTION_MAX: usize = 120;
 
-/// Conduct of the agent, in a session's row.
+/// Behavior of the agent, in a session's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Conduct {
+pub(super) struct AgentBehavior {
     /// `true` if the agent has asked, or a user has changed its mode.
     #[serde(default)]
     asks: bool,
@@ -21,7 +21,7 @@ pub(super) struct Conduct {
     acted: Option<String>,
 }
 
-impl Conduct {
+impl AgentBehavior {
     pub(super) fn is_new(&self) -> bool {
         *self == Self::default()
     }
@@ -49,7 +49,7 @@ struct CallUpdate<'a> {
 }
 
 /// Returns the command in a tool's input: a line, or a program with its arguments.
-fn command_of(input: &RawValue) -> Option<String> {
+fn read_command(input: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Command {
@@ -72,12 +72,12 @@ impl WatchedCall {
         let CallUpdate { kind, title, raw_input, .. } = update;
         self.kind = kind.map(Cow::into_owned).or(self.kind.take());
         self.title = title.map(Cow::into_owned).or(self.title.take());
-        self.command = raw_input.and_then(command_of).or(self.command.take());
+        self.command = raw_input.and_then(read_command).or(self.command.take());
     }
 
     /// Returns a description of the call's effect, if it does more than read.
     fn effect(self, folder: &str) -> Option<String> {
-        let words = match self.kind.as_deref()? {
+        let description = match self.kind.as_deref()? {
             "execute" => {
                 let line = self.command.or(self.title)?;
                 let risk = classify(&ShellText { line: &line, cwd: folder, folder }).risk;
@@ -86,14 +86,14 @@ impl WatchedCall {
             "edit" | "delete" | "move" => self.title?,
             _ => return None,
         };
-        Some(label(&words, WORDS_MAX))
+        Some(label(&description, DESCRIPTION_MAX))
     }
 }
 
 impl SessionStateMachine {
     /// Returns the action that the agent took without asking, if one was reported.
     pub(crate) fn acted_unasked(&self) -> Option<&str> {
-        self.core.conduct.acted.as_deref()
+        self.core.behavior.acted.as_deref()
     }
 
     /// Returns whether a user permanently allowed the agent something in this session.
@@ -108,21 +108,21 @@ impl SessionStateMachine {
 
     /// Records that the agent asks, or that its mode was changed: its actions from now on are as agreed.
     pub(super) fn note_agreed(&mut self) {
-        self.core.conduct.asks = true;
+        self.core.behavior.asks = true;
         self.watched.clear();
     }
 
     /// Returns whether an action of the agent would be reported.
-    fn watches_conduct(&self) -> bool {
-        let Conduct { asks, acted } = &self.core.conduct;
+    fn reports_actions(&self) -> bool {
+        let AgentBehavior { asks, acted } = &self.core.behavior;
         let own = self.core.run.as_ref().is_some_and(|run| run.ticket.is_some());
         // At a terminal, users answer where the gateway may not see it.
         !asks && acted.is_none() && !self.allowed_always && own && !in_terminal(&self.origin.dialect)
     }
 
     /// Watches an event of a tool call; returns the call's effect without asking, once.
-    pub(super) fn watch_conduct(&mut self, draft: &EventDraft) -> Option<String> {
-        if !self.watches_conduct() {
+    pub(super) fn watch_tool_call(&mut self, draft: &EventDraft) -> Option<String> {
+        if !self.reports_actions() {
             return None;
         }
         let ToolCallRef { id, .. } = draft.tool.as_ref()?;
@@ -145,8 +145,8 @@ impl SessionStateMachine {
     /// Records a watched call as done; returns a description of its effect if that is to be reported. A call that the agent left open in
     /// a run that it completed counts as done: fast-agent reports only the beginning of a command.
     pub(super) fn note_done(&mut self, id: &str) -> Option<String> {
-        let done = self.watched.remove(id)?.effect(&self.core.cwd).filter(|_| self.watches_conduct())?;
-        self.core.conduct.acted = Some(done.clone());
+        let done = self.watched.remove(id)?.effect(&self.core.cwd).filter(|_| self.reports_actions())?;
+        self.core.behavior.acted = Some(done.clone());
         Some(done)
     }
 
