@@ -251,7 +251,7 @@ impl Gateway {
         equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
         let core = Core {
-            fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
+            fans: router::fanout::Fans::for_directory(&directory, router::fanout::STALL),
             directory,
             auth,
             ledger,
@@ -356,7 +356,7 @@ impl Gateway {
         let attach = |daemon: SharedDaemon| tokio::spawn(daemon.keep_attached(core.directory.clone()));
         let attaching: Vec<_> = self.daemons.into_iter().map(attach).collect();
         let serve = |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, core.stop.clone()));
-        let limits = router::ListenLimits::over(&core.ledger);
+        let limits = router::ListenLimits::with_ledger(&core.ledger);
         let (listeners, app) = (features.listeners.clone(), app(features));
         listeners.serve(app.clone(), &core.ledger).await;
         let mut serving = vec![serve(self.listener, app, limits.clone())];

@@ -32,7 +32,7 @@ fn note<N: Notification + ToSchema>(about: &'static str, params: Value) -> Note 
 
 #[rustfmt::skip] // a notification, a few lines
 fn notes() -> Vec<Note> {
-    let place = json!({ "session_id": SESSION, "head": "k3f9:1050" });
+    let position = json!({ "session_id": SESSION, "head": "k3f9:1050" });
     vec![
         note::<EventEnvelope>("An event", envelope()),
         note::<RunStatusParams>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
@@ -49,7 +49,7 @@ fn notes() -> Vec<Note> {
             json!({ "session_id": SESSION, "resume": "ok", "epoch": "k3f9", "oldest": "k3f9:0", "head": "k3f9:1050", "sessions": [session()], "runs": [], "requests": [request()], "you": you() })),
         note::<StreamSnapshots>("Sent instead of events that can no longer be replayed, unless `resume` is `ok`",
             json!({ "session_id": SESSION, "cursor": "k3f9:1050", "snapshots": [] })),
-        note::<Live>("All events up to here were sent", place.clone()),
+        note::<Live>("All events up to here were sent", position.clone()),
         note::<Lag>("You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
         note::<NotTaken>("Your response to a `ui.*.request` was not accepted",
             json!({ "request_id": REQUEST, "error": { "code": -32602, "message": "not offered", "data": { "code": "option_not_offered" } } })),
@@ -87,9 +87,9 @@ fn message(about: &str, members: Value, required: &[&str], example: Value) -> Va
 fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Value>) {
     let native = json!({ "$ref": "#/channels/native" });
     let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
-    let mut asked = request();
-    asked["message"] = json!("touch demo.txt");
-    asked["danger_level"] = json!("normal");
+    let mut params = request();
+    params["message"] = json!("touch demo.txt");
+    params["danger_level"] = json!("normal");
     for name in ASKS {
         let about = "A question: answer by a JSON-RPC response with this id, or by `ui.request.answer`";
         let params = json!({ "allOf": [of::<Request>().reference(), {
@@ -97,7 +97,7 @@ fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Val
             "properties": { "message": { "type": "string" }, "danger_level": { "enum": ["normal", "danger"] } },
         }] });
         let ask = json!({ "id": { "type": "string", "pattern": schemas::ID }, "method": { "const": name }, "params": params });
-        let example = json!({ "id": REQUEST, "method": name, "params": asked });
+        let example = json!({ "id": REQUEST, "method": name, "params": params });
         messages.insert(name.into(), message(about, ask, &["id", "method", "params"], example));
         operations.insert(
             name.into(),
@@ -158,9 +158,9 @@ pub fn description(version: &str) -> Value {
         }),
     );
     for note in notes() {
-        let said = json!({ "method": { "const": note.name }, "params": note.shape.reference() });
+        let payload = json!({ "method": { "const": note.name }, "params": note.shape.reference() });
         let example = json!({ "method": note.name, "params": note.params });
-        messages.insert(note.name.into(), message(note.about, said, &["method", "params"], example));
+        messages.insert(note.name.into(), message(note.about, payload, &["method", "params"], example));
         operations.insert(
             note.name.into(),
             json!({ "action": "send", "channel": native, "summary": note.about, "messages": [on_channel(note.name)] }),

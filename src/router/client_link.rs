@@ -136,8 +136,8 @@ impl ClientLink {
     }
 
     /// Returns whether the unsent frames exceed the account's limit: the connection is then closed, and the client resumes at its cursor.
-    pub(super) fn over(&self) -> bool {
-        on!(self, link => link.over())
+    pub(super) fn is_over_limit(&self) -> bool {
+        on!(self, link => link.is_over_limit())
     }
 
     /// Returns the time at which the connection is closed if the client reads nothing until then.
@@ -229,11 +229,11 @@ impl ClientLink {
     }
 
     /// Waits until the client has disconnected or the connection has failed. Cancellation safe.
-    pub(super) async fn gone(&self) {
+    pub(super) async fn disconnected(&self) {
         match self {
-            Self::Raw(_, Some(response)) => response.handle.gone().await,
+            Self::Raw(_, Some(response)) => response.handle.disconnected().await,
             Self::Raw(_, None) => std::future::pending().await,
-            Self::Streamed(link) => link.gone().await,
+            Self::Streamed(link) => link.disconnected().await,
         }
     }
 

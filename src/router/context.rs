@@ -148,14 +148,14 @@ impl Snapshot {
 /// Returns the params of a forwarded call, without the gateway's ids of session and run, since the runtime has its own.
 pub(super) fn without_gateway_ids(params: &RawValue) -> Box<RawValue> {
     let Ok(Members(members)) = serde_json::from_str(params.get()) else { return params.to_owned() };
-    let ours = |name: &str, value: &RawValue| {
+    let is_gateway_id = |name: &str, value: &RawValue| {
         let text = || serde_json::from_str::<Cow<'_, str>>(value.get()).unwrap_or_default();
         name == "session_id" || name == "run_id" && text().starts_with("r_")
     };
-    if !members.iter().any(|(name, value)| ours(name, value)) {
+    if !members.iter().any(|(name, value)| is_gateway_id(name, value)) {
         return params.to_owned();
     }
-    let rest = members.iter().filter(|(name, value)| !ours(name, value));
+    let rest = members.iter().filter(|(name, value)| !is_gateway_id(name, value));
     let rest: Vec<String> = rest.map(|(name, value)| format!("{}:{}", json!(name), value.get())).collect();
     RawValue::from_string(format!("{{{}}}", rest.join(","))).unwrap_or_else(|_| params.to_owned())
 }

@@ -74,22 +74,22 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> CookieCheck {
         }
         None => return CookieCheck::Nothing,
     };
-    let mut shown = CookieCheck::Nothing;
+    let mut failure = CookieCheck::Nothing;
     for (name, site) in candidates {
         let Ok(found) = named(headers, &name) else { return CookieCheck::Wrong };
         let Some(token) = found else { continue };
         let Some(caller) = auth.check_cookie(token, site) else {
-            shown = CookieCheck::Wrong;
+            failure = CookieCheck::Wrong;
             continue;
         };
-        let wanted = csrf(token);
+        let expected = csrf(token);
         let sent = only(headers, &HeaderName::from_static(CSRF_HEADER)).ok().flatten();
-        if !reads && !sent.is_some_and(|sent| same(sent, &wanted)) {
+        if !reads && !sent.is_some_and(|sent| same(sent, &expected)) {
             return CookieCheck::Forged;
         }
-        return CookieCheck::Device(caller, wanted);
+        return CookieCheck::Device(caller, expected);
     }
-    shown
+    failure
 }
 
 /// Returns the device of a browser that requests a cookie, if it has one already. The CSRF header is not needed: the browser gets the

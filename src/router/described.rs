@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use plexus_sessions::FILE_QUERY_MAX;
 
-use super::schemas::{CURSOR, ID, Shape, WORDS};
+use super::schemas::{CURSOR, ID, NON_BLANK, Shape};
 
 /// Maximum length of a search text, in characters.
 pub(super) const QUERY_MAX: usize = 512;
@@ -36,7 +36,7 @@ pub struct ResponseDocs {
 pub struct Parameter {
     name: &'static str,
     /// `query` or `header`.
-    place: &'static str,
+    location: &'static str,
     required: bool,
     about: &'static str,
     schema: fn() -> Value,
@@ -45,12 +45,12 @@ pub struct Parameter {
 impl Parameter {
     /// Makes an optional parameter of the query.
     pub const fn query(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
-        Self { name, place: "query", required: false, about, schema }
+        Self { name, location: "query", required: false, about, schema }
     }
 
     /// Makes an optional header.
     pub const fn header(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
-        Self { place: "header", ..Self::query(name, about, schema) }
+        Self { location: "header", ..Self::query(name, about, schema) }
     }
 
     /// Makes the header `Idempotency-Key`; `about` describes a repeated request.
@@ -66,8 +66,8 @@ impl Parameter {
 
     /// Returns the parameter in OpenAPI's form.
     pub(super) fn described(&self) -> Value {
-        let Self { name, place, required, about, schema } = self;
-        json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema() })
+        let Self { name, location, required, about, schema } = self;
+        json!({ "name": name, "in": location, "required": required, "description": about, "schema": schema() })
     }
 }
 
@@ -104,14 +104,14 @@ fn key() -> Value {
 }
 
 /// Returns the schema of a cursor, a position in a long text, `now`, or nothing.
-fn place() -> Value {
+fn history_position() -> Value {
     matching(&format!("^(|now|{}(\\+[0-9]{{1,9}})?)$", CURSOR.trim_matches(['^', '$'])))
 }
 
 pub(super) const AFTER: Parameter = Parameter::query(
     "after",
     "A cursor; absent or empty: start at the oldest stored event; `now`: only new events",
-    place,
+    history_position,
 );
 pub(super) const EVENTS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of events (default 500, at most 5000)", number);
@@ -120,7 +120,7 @@ pub(super) const WAIT: Parameter =
 pub(super) const BEFORE: Parameter = Parameter::query(
     "before",
     "A cursor: returns the newest events of one session before it; empty or `now`: the newest events",
-    place,
+    history_position,
 );
 pub(super) const MERGE: Parameter = Parameter::query(
     "merge",
@@ -177,10 +177,10 @@ pub(super) const REQUEST_STATE: Parameter =
     });
 pub(super) const REQUESTS_LIMIT: Parameter = Parameter::query("limit", "Maximum number, at most 1000", number);
 pub(super) const REQUESTS_BEFORE: Parameter = Parameter::query("before", "`next` of the previous page", number);
-pub(super) const WORDS_SOUGHT: Parameter = Parameter::query(
+pub(super) const SEARCH_TEXT: Parameter = Parameter::query(
     "q",
     "Words to search for",
-    || json!({ "type": "string", "minLength": 1, "maxLength": QUERY_MAX, "pattern": WORDS }),
+    || json!({ "type": "string", "minLength": 1, "maxLength": QUERY_MAX, "pattern": NON_BLANK }),
 )
 .required();
 pub(super) const HITS_LIMIT: Parameter =

@@ -106,7 +106,7 @@ impl Problem {
 
     /// Adds the AG-UI interrupt.
     #[must_use]
-    pub fn of_interrupt(mut self, id: &str) -> Self {
+    pub fn with_interrupt(mut self, id: &str) -> Self {
         self.more.interrupt_id = Some(id.to_owned());
         self
     }
@@ -132,7 +132,7 @@ impl Problem {
 }
 
 /// Makes the problem of a refused drawing. The detail is for a model: it contains the fix.
-fn of_surface(error: &SurfaceError) -> Problem {
+fn surface_problem(error: &SurfaceError) -> Problem {
     let (status, code) = match error {
         SurfaceError::Unknown { .. } => (StatusCode::NOT_FOUND, "surface_not_found"),
         SurfaceError::Stale { .. } => (StatusCode::CONFLICT, "stale_surface"),
@@ -144,7 +144,7 @@ fn of_surface(error: &SurfaceError) -> Problem {
 }
 
 /// Makes the problem of a refused press.
-fn of_action(error: &ActionError) -> Problem {
+fn action_problem(error: &ActionError) -> Problem {
     let (status, code) = match error {
         ActionError::Surface(_) => (StatusCode::NOT_FOUND, "surface_not_found"),
         ActionError::Stale { .. } => (StatusCode::CONFLICT, "stale_surface"),
@@ -157,11 +157,11 @@ fn of_action(error: &ActionError) -> Problem {
 
 impl From<LedgerFull> for Problem {
     /// Makes 429 if the device itself filled the account; 503 if others did.
-    fn from(over: LedgerFull) -> Self {
-        let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
+    fn from(full: LedgerFull) -> Self {
+        let own = matches!(full.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
-        let words = format!("{over}: read the pending output, or try again later");
-        Self::new(status, "over_limit", words).retry_after(1).with(account(&over))
+        let detail = format!("{full}: read the pending output, or try again later");
+        Self::new(status, "over_limit", detail).retry_after(1).with(account(&full))
     }
 }
 
@@ -243,8 +243,8 @@ impl From<AuthError> for Problem {
 
 impl From<SessionError> for Problem {
     fn from(refusal: SessionError) -> Self {
-        let words = refusal.to_string();
-        let plain = |status, code: &'static str| Self::new(status, code, words.clone());
+        let detail = refusal.to_string();
+        let plain = |status, code: &'static str| Self::new(status, code, detail.clone());
         match refusal {
             SessionError::NoSession(_) => plain(StatusCode::NOT_FOUND, "session_not_found"),
             SessionError::NoRuntime(_) => plain(StatusCode::NOT_FOUND, "runtime_not_found"),
@@ -303,8 +303,8 @@ impl From<SessionError> for Problem {
             SessionError::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
             SessionError::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             SessionError::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
-            SessionError::Surface(error) => of_surface(&error),
-            SessionError::Action(error) => of_action(&error),
+            SessionError::Surface(error) => surface_problem(&error),
+            SessionError::Action(error) => action_problem(&error),
             SessionError::NoSuchCall => plain(StatusCode::FORBIDDEN, "other_session"),
             SessionError::DrawsTooFast(_) => plain(StatusCode::TOO_MANY_REQUESTS, "slow_down").retry_after(1),
             SessionError::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),

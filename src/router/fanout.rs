@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::tail::{Batch, ENVELOPE, Fresh, Tail, spanned};
-use super::frames::{DoingAt, Encoder, Framing, Notification, SessionView};
+use super::frames::{ActivityStart, Encoder, Framing, Notification, SessionView};
 use super::own_frames::OwnFrames;
 use plexus_ledger::{Account, Charge};
 use plexus_metrics::{Subscribed, Subscriber, metrics};
@@ -69,7 +69,7 @@ pub struct Fans {
 struct Registry {
     log: Log,
     view: SessionView,
-    doing_at: DoingAt,
+    activity_start: ActivityStart,
     stall: Duration,
     fans: Mutex<HashMap<FanKey, Weak<EventFan>>>,
 }
@@ -77,15 +77,15 @@ struct Registry {
 impl Fans {
     /// Makes a set without fans, over a directory and its log. A connection whose socket accepts nothing for `stall` ([`STALL`]) is
     /// closed.
-    pub fn over(directory: &Directory, stall: Duration) -> Self {
-        let (sessions, doing) = (directory.clone(), directory.clone());
-        let doing_at = Arc::new(move |id: &SessionId| doing.activity_position(id));
-        Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), doing_at, stall)
+    pub fn for_directory(directory: &Directory, stall: Duration) -> Self {
+        let (sessions, activities) = (directory.clone(), directory.clone());
+        let activity_start = Arc::new(move |id: &SessionId| activities.activity_position(id));
+        Self::new(directory.log().clone(), Arc::new(move |id| sessions.session(id)), activity_start, stall)
     }
 
     /// Makes a set without fans. A connection whose socket accepts nothing for `stall` is closed.
-    pub fn new(log: Log, view: SessionView, doing_at: DoingAt, stall: Duration) -> Self {
-        Self { shared: Arc::new(Registry { log, view, doing_at, stall, fans: Mutex::default() }) }
+    pub fn new(log: Log, view: SessionView, activity_start: ActivityStart, stall: Duration) -> Self {
+        Self { shared: Arc::new(Registry { log, view, activity_start, stall, fans: Mutex::default() }) }
     }
 
     /// Returns the log that the fans read.
@@ -100,9 +100,9 @@ impl Fans {
 
     /// Returns an encoder that makes frames of events.
     pub(super) fn encoder(&self, projection: Projection, framing: Framing) -> Encoder {
-        let Registry { log, view, doing_at, .. } = &*self.shared;
-        let (view, doing_at) = (Arc::clone(view), Arc::clone(doing_at));
-        Encoder { epoch: log.epoch().clone(), projection, framing, view, doing_at }
+        let Registry { log, view, activity_start, .. } = &*self.shared;
+        let (view, activity_start) = (Arc::clone(view), Arc::clone(activity_start));
+        Encoder { epoch: log.epoch().clone(), projection, framing, view, activity_start }
     }
 
     /// Returns the fan for `key`: the existing one, or a new one that ends when its last handle is dropped.
@@ -113,13 +113,13 @@ impl Fans {
         }
         let log = self.shared.log.clone();
         // Registered before the head is read, so that no later event is missed.
-        let news = log.watch_for(&key.filter);
+        let watch = log.watch_for(&key.filter);
         let head = log.head();
         let core = Arc::new(Core {
             filter: key.filter.clone(),
             encoder: self.encoder(key.projection, key.framing),
             log,
-            news,
+            watch,
             joined: AtomicBool::new(false),
             tail: RwLock::new(Tail { start: head, end: head, bytes: 0, batches: VecDeque::new() }),
             members: Mutex::default(),
@@ -157,7 +157,7 @@ struct Core {
     encoder: Encoder,
     log: Log,
     /// The signal of events that the fan carries; without one, the pump does not run and the tail stays where it was.
-    news: EventWatch,
+    watch: EventWatch,
     /// `true` if a subscriber joined whose replay ends after the tail's end.
     joined: AtomicBool,
     tail: RwLock<Tail>,
@@ -198,7 +198,7 @@ impl Slots {
 }
 
 impl Members {
-    fn of(&mut self, answers: bool) -> &mut Slots {
+    fn slots_for(&mut self, answers: bool) -> &mut Slots {
         if answers { &mut self.answering } else { &mut self.watching }
     }
 }
@@ -265,7 +265,7 @@ impl Core {
             loop {
                 let (some, more) = {
                     let mut members = lock(&self.members);
-                    let slots = &members.of(answers).slots;
+                    let slots = &members.slots_for(answers).slots;
                     let end = (at + TURN).min(slots.len());
                     let some: Vec<Arc<Conn>> = slots[at.min(end)..end].iter().flatten().cloned().collect();
                     at = end;
@@ -301,7 +301,7 @@ async fn pump(core: Arc<Core>) {
                     metrics().delivery.observe(received.elapsed().as_secs_f64());
                 }
                 if !grown {
-                    core.news.changed().await;
+                    core.watch.changed().await;
                 }
             }
             Err(error) => {
@@ -441,8 +441,8 @@ impl Conn {
     }
 
     /// Returns whether the unsent frames exceed the account's limit: the connection is then closed, and the client resumes at its cursor.
-    pub fn over(&self) -> bool {
-        lock(&self.state).out.over()
+    pub fn is_over_limit(&self) -> bool {
+        lock(&self.state).out.is_over_limit()
     }
 
     /// Returns the socket.
@@ -482,7 +482,7 @@ impl Conn {
         let mut state = lock(&self.state);
         state.out.push(|out| out.extend_from_slice(hello));
         state.own = true;
-        let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
+        let slot = lock(&fan.core.members).slots_for(answers).insert(Arc::clone(self));
         let core = Arc::clone(&fan.core);
         state.subs.push(SubscriberState {
             name,
@@ -500,7 +500,7 @@ impl Conn {
         if core.tail().end < live_at {
             // The fan had no events for a while: its pump advances to where this replay ends.
             core.joined.store(true, Ordering::Release);
-            core.news.wake();
+            core.watch.wake();
         }
         self.wake();
     }
@@ -524,7 +524,7 @@ impl Conn {
     }
 
     fn part(&self, sub: &SubscriberState) {
-        lock(&sub.fan.core.members).of(sub.answers).remove(sub.slot);
+        lock(&sub.fan.core.members).slots_for(sub.answers).remove(sub.slot);
         if sub.fell.is_some() {
             metrics().lagging.dec();
         }
@@ -533,12 +533,12 @@ impl Conn {
     /// Returns the names of the subscriptions, and the position of each.
     pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = lock(&self.state);
-        let place = |sub: &SubscriberState| match sub.live_at {
+        let position_of = |sub: &SubscriberState| match sub.live_at {
             // The fan had no events since: the subscriber has everything up to the head.
             None => self.log.level(&sub.fan.core.filter, sub.position).unwrap_or(sub.position),
             Some(_) => sub.position,
         };
-        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
+        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(position_of(sub)))).collect()
     }
 
     /// Returns the number of subscriptions.
@@ -551,16 +551,16 @@ impl Conn {
         let mut state = lock(&self.state);
         if state.own && !own {
             // A subscriber in the tail counts as behind, so that the tail is retained for it; a cold one does not use the tail.
-            let fallen = |sub: &SubscriberState| sub.cold || sub.position < sub.fan.core.tail().start;
-            return if state.subs.iter().all(fallen) { Flow::Cold } else { Flow::Blocked };
+            let is_behind = |sub: &SubscriberState| sub.cold || sub.position < sub.fan.core.tail().start;
+            return if state.subs.iter().all(is_behind) { Flow::Cold } else { Flow::Blocked };
         }
         let flow = if state.dead { Flow::Dead } else { self.write(&mut state, own) };
-        let mine = flow != Flow::Done;
-        if mine && !state.own {
+        let unfinished = flow != Flow::Done;
+        if unfinished && !state.own {
             state.progress = Instant::now();
             self.wake();
         }
-        state.own = mine;
+        state.own = unfinished;
         state.dead |= flow == Flow::Dead;
         state.out.update_charge();
         flow
@@ -573,8 +573,8 @@ impl Conn {
         let State { rest, out, subs, own, dead, .. } = &mut *state;
         let [sub] = &mut subs[..] else { return None };
         let level = sub.live_at.is_none() && sub.position >= fresh.since && sub.position <= fresh.after;
-        let ours = std::ptr::eq(Arc::as_ptr(&sub.fan.core), core);
-        if *own || *dead || !level || !ours || !rest.is_empty() || !out.waiting().is_empty() {
+        let same_fan = std::ptr::eq(Arc::as_ptr(&sub.fan.core), core);
+        if *own || *dead || !level || !same_fan || !rest.is_empty() || !out.waiting().is_empty() {
             return None;
         }
         let written = match slices {
@@ -654,17 +654,17 @@ impl Conn {
                 Err(_) => return Flow::Dead,
             };
             let mut left = taken;
-            let of_rest = left.min(rest.len());
-            rest.advance(of_rest);
-            left -= of_rest;
+            let from_rest = left.min(rest.len());
+            rest.advance(from_rest);
+            left -= from_rest;
             if rest.is_empty() {
                 // An empty slice of a batch would keep the whole batch in memory.
                 *rest = Bytes::new();
                 *page = None;
             }
-            let of_out = left.min(out.waiting().len());
-            out.advance(of_out);
-            left -= of_out;
+            let from_out = left.min(out.waiting().len());
+            out.advance(from_out);
+            left -= from_out;
             let mut level = false;
             if let (Some(sub), Some(tail)) = (sub, &tail) {
                 for (batch, range) in spanned(tail, span) {
@@ -748,7 +748,7 @@ impl Conn {
     /// # Errors
     /// [`StoreError`]: nothing changed, and the call can be repeated.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
-        let wanted = {
+        let cold = {
             let state = lock(&self.state);
             // A page or own frames are still waiting.
             if !state.rest.is_empty() || !state.out.waiting().is_empty() {
@@ -759,22 +759,22 @@ impl Conn {
                 (Arc::clone(&sub.fan), sub.position, sub.live_at.unwrap_or(end).min(end))
             })
         };
-        let Some((fan, after, upto)) = wanted else { return Ok(()) };
+        let Some((fan, after, upto)) = cold else { return Ok(()) };
         let core = &fan.core;
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
-        let mut asked = BATCH;
+        let mut charged = BATCH;
         // Charged first: of many concurrent subscribers some wait, and the memory for pages is bounded.
-        let mut room = self.account.wait(BATCH).await;
+        let mut charge = self.account.wait(BATCH).await;
         let page = loop {
             let page = Box::pin(core.log.read(&core.filter, after, limit)).await?;
             let bytes: usize = page.events.iter().map(|event| event.body.len() + ENVELOPE).sum();
-            if bytes <= asked || room.resize(bytes).is_ok() {
+            if bytes <= charged || charge.resize(bytes).is_ok() {
                 break page;
             }
             // One long event: it is read again once it can be charged.
-            drop((page, room));
-            room = self.account.wait(bytes).await;
-            asked = bytes;
+            drop((page, charge));
+            charge = self.account.wait(bytes).await;
+            charged = bytes;
         };
         // Not past the fan's own end, so that the tail's next batch repeats nothing.
         let next = page.next.min(upto);
@@ -789,7 +789,7 @@ impl Conn {
         if let Some(sub) = sub.filter(|_| rest.is_empty()) {
             sub.position = next;
             *rest = batch.bytes;
-            *page = Some(room);
+            *page = Some(charge);
             *progress = Instant::now();
         }
         Ok(())

@@ -22,7 +22,7 @@ pub struct FollowLog {
     position: Position,
     /// The position whose passing ends a wait, even without events.
     mark: Option<Position>,
-    news: EventWatch,
+    watch: EventWatch,
     /// `true` if the last read used the store.
     cold: bool,
     _counted: Subscribed,
@@ -31,8 +31,8 @@ pub struct FollowLog {
 impl FollowLog {
     /// Begins after `after`; counted as a subscriber of that kind until dropped.
     pub fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
-        let news = log.watch_for(&filter);
-        Self { log: log.clone(), filter, position: after, mark: None, news, cold: false, _counted: kind.count() }
+        let watch = log.watch_for(&filter);
+        Self { log: log.clone(), filter, position: after, mark: None, watch, cold: false, _counted: kind.count() }
     }
 
     /// Makes [`page`](Self::page) return once the log is read up to `mark`, even without events.
@@ -63,7 +63,7 @@ impl FollowLog {
 
     /// Waits until there may be more. Cancellation safe.
     pub async fn changed(&self) {
-        self.news.changed().await;
+        self.watch.changed().await;
     }
 
     /// Returns whether the reader is so far behind that its last read was from the store.
@@ -74,18 +74,18 @@ impl FollowLog {
     /// Like [`more`](Self::more), with the charge for the events. Charges first: of many concurrent readers some wait, and the memory for
     /// their events is bounded. Cancellation safe.
     pub async fn more_within(&mut self, account: &Account) -> Option<(EventPage, Charge)> {
-        let mut asked = PAGE.bytes;
+        let mut charged = PAGE.bytes;
         loop {
-            let mut room = account.wait(asked).await;
+            let mut charge = account.wait(charged).await;
             let before = (self.position, self.mark);
             let page = self.more().await?;
             let bytes = page.events.iter().map(|event| event.weight()).sum();
-            if bytes <= asked || room.resize(bytes).is_ok() {
-                return Some((page, room));
+            if bytes <= charged || charge.resize(bytes).is_ok() {
+                return Some((page, charge));
             }
             // One long event: it is read again once it can be charged.
             (self.position, self.mark) = before;
-            asked = bytes;
+            charged = bytes;
         }
     }
 

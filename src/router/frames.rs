@@ -33,7 +33,7 @@ pub enum Framing {
 pub type SessionView = Arc<dyn Fn(&SessionId) -> Option<Arc<SessionInfo>> + Send + Sync>;
 
 /// Looks up the position of the event that began a session's current activity.
-pub type DoingAt = Arc<dyn Fn(&SessionId) -> Option<Position> + Send + Sync>;
+pub type ActivityStart = Arc<dyn Fn(&SessionId) -> Option<Position> + Send + Sync>;
 
 /// Makes frames from events.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub struct Encoder {
     /// The lookup of the session for `session.updated`.
     pub view: SessionView,
     /// The lookup of the event that began the session's current activity; it is followed by a `session.updated`.
-    pub doing_at: DoingAt,
+    pub activity_start: ActivityStart,
 }
 
 impl Encoder {
@@ -71,11 +71,11 @@ impl Encoder {
         if self.framing != Framing::WebSocket {
             return updates;
         }
-        let mut shown: Vec<&SessionId> = Vec::new();
+        let mut updated: Vec<&SessionId> = Vec::new();
         for (event, update) in events.iter().zip(&mut updates).rev() {
             let session = &event.origin.session_id;
-            if self.changes_session(event) && !shown.contains(&session) {
-                shown.push(session);
+            if self.changes_session(event) && !updated.contains(&session) {
+                updated.push(session);
                 *update = true;
             }
         }
@@ -123,7 +123,7 @@ impl Encoder {
             }
             Kind::RequestResolved => ws_text(out, &splice(Resolution::METHOD, &event.body)),
             Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => {
-                let run = RunBody::of(event);
+                let run = RunBody::parse(event);
                 let status = if event.kind == Kind::RunEnded { "completed" } else { "running" };
                 let params = RunStatusParams {
                     session_id: event.origin.session_id.clone(),
@@ -177,7 +177,7 @@ impl Encoder {
             | Kind::SessionInfoUpdate
             | Kind::RuntimeStatus => true,
             Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate => {
-                (self.doing_at)(&event.origin.session_id) == Some(event.position)
+                (self.activity_start)(&event.origin.session_id) == Some(event.position)
             }
             Kind::UserMessageChunk
             | Kind::Plan
@@ -237,7 +237,7 @@ struct RunBody<'a> {
 }
 
 impl<'a> RunBody<'a> {
-    fn of(event: &'a Event) -> Self {
+    fn parse(event: &'a Event) -> Self {
         serde_json::from_slice(&event.body).unwrap_or_default()
     }
 }
@@ -265,26 +265,26 @@ struct PromptInfo<'a> {
 /// Returns the UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its params
 /// are the request with a `message` and `danger_level`, which that protocol requires. `None` if the bytes are not a request.
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
-    let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
-    let method = match asked.kind {
+    let info: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
+    let method = match info.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => CONFIRM,
         RequestType::Prompt => PROMPT,
         RequestType::Pick => PICK,
     };
     let mut json = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    put(&mut json, &wire::request_name(&asked.request_id, asked.revision));
+    put(&mut json, &wire::request_name(&info.request_id, info.revision));
     json.extend_from_slice(br#","method":""#);
     json.extend_from_slice(method.as_bytes());
     json.extend_from_slice(br#"","params":"#);
     json.extend_from_slice(request.strip_suffix(b"}")?);
-    if asked.message.is_none() {
+    if info.message.is_none() {
         json.extend_from_slice(br#","message":"#);
-        put(&mut json, &asked.display);
+        put(&mut json, &info.display);
     }
     // A runtime's own level is a member of the request already.
-    if asked.danger_level.is_none() {
+    if info.danger_level.is_none() {
         json.extend_from_slice(br#","danger_level":"#);
-        put(&mut json, if asked.danger || asked.risk == Some(Risk::Danger) { "danger" } else { "normal" });
+        put(&mut json, if info.danger || info.risk == Some(Risk::Danger) { "danger" } else { "normal" });
     }
     json.extend_from_slice(b"}}");
     let mut frame = Vec::with_capacity(json.len() + 10);
@@ -470,7 +470,7 @@ mod tests {
             projection,
             framing,
             view,
-            doing_at: Arc::new(|_| Some(Position(8))),
+            activity_start: Arc::new(|_| Some(Position(8))),
         }
     }
 

@@ -231,7 +231,7 @@ impl Hosts {
 
     /// Replaces the `public` names.
     pub fn set_public(&self, public: &[String]) {
-        self.names.store(Arc::new(HostNames::of(&self.bound, public)));
+        self.names.store(Arc::new(HostNames::new(&self.bound, public)));
     }
 
     fn has(&self, host: &str) -> bool {
@@ -244,7 +244,7 @@ impl Hosts {
 }
 
 impl HostNames {
-    fn of(bound: &[SocketAddr], public: &[String]) -> Self {
+    fn new(bound: &[SocketAddr], public: &[String]) -> Self {
         let mut all = Self::default();
         for address in bound {
             let port = address.port();
@@ -342,9 +342,9 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
 /// Refuses transfer codings other than `chunked`, since the body would be misread (RFC 9112, 6.1).
 fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let codings = || headers.get_all(TRANSFER_ENCODING).iter();
-    let words = codings().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-    let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
-    match words.as_slice() {
+    let names = codings().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let names: Vec<&[u8]> = names.filter(|word| !word.is_empty()).collect();
+    match names.as_slice() {
         [] if codings().next().is_none() => Ok(()),
         [one] if one.eq_ignore_ascii_case(b"chunked") => Ok(()),
         some if some.iter().all(|one| one.eq_ignore_ascii_case(b"chunked")) => Err(Problem::new(
@@ -444,8 +444,8 @@ fn bearer(value: &str) -> Option<&str> {
 
 /// Returns the address of the other end of the connection.
 fn connected(extensions: &http::Extensions) -> IpAddr {
-    let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
+    let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    extensions.get::<ConnHandle>().map_or(unspecified, |handle| handle.peer.ip())
 }
 
 /// The client's address, as reported by a trusted proxy if the connection is from one.
@@ -606,7 +606,7 @@ async fn same_user_caller(gate: &Gate, parts: &Parts) -> Option<Caller> {
         && only(headers, &UPGRADE).ok().flatten().is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
         && !headers.contains_key(ORIGIN)
         && !headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
-    if !bare || !peer::is_ours(parts.extensions.get::<ConnHandle>()?).await {
+    if !bare || !peer::is_own_user(parts.extensions.get::<ConnHandle>()?).await {
         return None;
     }
     Some(gate.auth.same_user_caller(runtime))

@@ -27,18 +27,18 @@ pub(super) const MERGED_BYTES: usize = 1 << 20;
 /// Size of a slice, in bytes.
 const SLICE_BYTES: usize = 128 << 10;
 /// Maximum time that a begun page waits for memory; by then the connections of clients that do not read are closed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CHARGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The part of the history that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum HistoryRange {
     /// The events after a position.
     After(StartAfter, u32),
     /// The newest events before a cursor (and part of a text), or before the end.
     Before(Option<(Cursor, u32)>),
 }
 
-impl Asked {
+impl HistoryRange {
     /// Reads `after` and `before`, of which at most one is allowed.
     ///
     /// # Errors
@@ -86,23 +86,23 @@ pub(super) fn page_end(log: &Log, to: LogPosition) -> PageEnd {
 }
 
 /// Returns a position as `after`.
-fn after_text(log: &Log, place: LogPosition) -> String {
-    match place.part {
-        0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
-        part => format!("{}+{part}", log.cursor(place.position)),
+fn after_text(log: &Log, at: LogPosition) -> String {
+    match at.part {
+        0 => log.cursor(Position(at.position.0.saturating_sub(1))).to_string(),
+        part => format!("{}+{part}", log.cursor(at.position)),
     }
 }
 
 /// Returns a position as `before`.
-fn before_text(log: &Log, place: LogPosition) -> String {
-    match place.part {
-        0 => log.cursor(place.position).to_string(),
-        part => format!("{}+{part}", log.cursor(place.position)),
+fn before_text(log: &Log, at: LogPosition) -> String {
+    match at.part {
+        0 => log.cursor(at.position).to_string(),
+        part => format!("{}+{part}", log.cursor(at.position)),
     }
 }
 
 /// Returns the position to read on from after an attach.
-pub(super) fn place(after: Position, part: u32) -> LogPosition {
+pub(super) fn position_after(after: Position, part: u32) -> LogPosition {
     LogPosition { position: after.next(), part }
 }
 
@@ -156,40 +156,45 @@ pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     PageEnd { previous, ..page_end(log, page.to) }
 }
 
-/// Returns whether a page of `bytes`, read with a charge for `asked` bytes, may be retained. If not, the caller drops it and reads it
+/// Returns whether a page of `bytes`, read with a charge for `charged` bytes, may be retained. If not, the caller drops it and reads it
 /// again with a charge for all of it, or for as much as an account can hold.
-pub fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
-    bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
+pub fn fits_charge(charge: &mut Charge, charged: usize, bytes: usize) -> bool {
+    bytes <= charged || bytes <= charge.bytes() || charge.resize(bytes).is_ok()
 }
 
 /// Returns the text of a page, charged until its last byte is read.
-pub fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
+pub fn text(text: Vec<u8>, mut charge: Charge) -> Bytes {
     // The events of the page are freed. A page larger than an account can hold is charged as far as possible.
-    if room.resize(text.len()).is_err() {
+    if charge.resize(text.len()).is_err() {
         tracing::debug!(bytes = text.len(), "a page is larger than its account");
     }
-    Bytes::from_owner(Charged::new(text, room))
+    Bytes::from_owner(Charged::new(text, charge))
 }
 
 /// Waits for a charge for the next piece of a streamed response.
 ///
 /// # Errors
 /// The errors of `in_time`.
-pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize) -> Result<Charge, std::io::Error> {
+pub async fn wait_for_charge(
+    state: &Core,
+    caller: &Caller,
+    account: &Account,
+    bytes: usize,
+) -> Result<Charge, std::io::Error> {
     in_time(state, caller, account.wait(bytes)).await
 }
 
 /// Waits for a resource that the next piece of a streamed response needs.
 ///
 /// # Errors
-/// `PATIENCE` passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not mistake a part
+/// `CHARGE_TIMEOUT` passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not mistake a part
 /// for the whole.
 pub async fn in_time<T>(state: &Core, caller: &Caller, needed: impl Future<Output = T>) -> Result<T, std::io::Error> {
     let mut stop = state.stop.clone();
     let needed = tokio::select! {
         needed = needed => needed,
         () = stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
-        () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
+        () = tokio::time::sleep(CHARGE_TIMEOUT) => return Err(std::io::Error::other("there is no room")),
     };
     if *stop.borrow() || !state.auth.is_enrolled(caller) {
         return Err(std::io::Error::other("the response was aborted"));
@@ -243,21 +248,22 @@ impl Writing {
         }
         let log = self.state.directory.log().clone();
         // Charges the events and the output made of them. An event longer than a slice needs a larger charge and is read again.
-        let mut asked = 2 * SLICE_BYTES;
+        let mut charged = 2 * SLICE_BYTES;
         loop {
-            let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
+            let mut charge = wait_for_charge(&self.state, &self.caller, &self.account, charged).await?;
             let limit =
                 PageLimit { items: self.items, bytes: SLICE_BYTES.min(self.bytes), merge: false, output: usize::MAX };
-            let page = log.page_after(&self.filter, self.at, limit, &mut room).await.map_err(std::io::Error::other)?;
-            if !stays(&mut room, asked, page.bytes) {
-                asked = page.bytes;
+            let page =
+                log.page_after(&self.filter, self.at, limit, &mut charge).await.map_err(std::io::Error::other)?;
+            if !fits_charge(&mut charge, charged, page.bytes) {
+                charged = page.bytes;
                 continue;
             }
             let mut written = Vec::new();
             self.done = self.write(&page, &mut written).map_err(|_| std::io::Error::other("a page has no end"))?;
             self.wrote(&page, written.len());
             drop(page);
-            return Ok(Some(text(written, room)));
+            return Ok(Some(text(written, charge)));
         }
     }
 }
@@ -268,7 +274,7 @@ pub(super) fn forth(
     caller: Caller,
     account: Account,
     filter: Filter,
-    (first, room): (HistoryPage, Charge),
+    (first, charge): (HistoryPage, Charge),
     items: usize,
 ) -> Result<Response, Problem> {
     let at = first.to;
@@ -277,11 +283,11 @@ pub(super) fn forth(
     let mut written = b"{\"events\":[".to_vec();
     if writing.write(&first, &mut written)? {
         drop(first);
-        return Ok(whole(written, room));
+        return Ok(whole(written, charge));
     }
     writing.wrote(&first, written.len());
     drop(first);
-    let begin = text(written, room);
+    let begin = text(written, charge);
     let begin = stream::once(async move { Ok::<_, std::io::Error>(begin) });
     let rest = stream::try_unfold(writing, async |mut writing| {
         Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
@@ -295,8 +301,8 @@ pub(super) fn first_slice(items: usize) -> PageLimit {
 }
 
 /// Returns a complete page that is charged already.
-pub(super) fn whole(written: Vec<u8>, room: Charge) -> Response {
-    let mut response = response(Body::from(text(written, room)));
+pub(super) fn whole(written: Vec<u8>, charge: Charge) -> Response {
+    let mut response = response(Body::from(text(written, charge)));
     response.extensions_mut().insert(Counted);
     response
 }
@@ -317,16 +323,16 @@ mod tests {
     #[test]
     fn position_in_a_long_text_is_a_cursor_with_a_part() {
         let at = |position| Cursor { epoch: Epoch::new("k3f9").unwrap(), position: Position(position) };
-        let read = |after, before| Asked::read(after, before).map_err(|problem| problem.code);
-        assert_eq!(read(None, None), Ok(Asked::After(StartAfter::Oldest, 0)));
-        assert_eq!(read(Some(""), None), Ok(Asked::After(StartAfter::Oldest, 0)));
-        assert_eq!(read(Some("now"), None), Ok(Asked::After(StartAfter::Now, 0)));
-        assert_eq!(read(Some("k3f9:7"), None), Ok(Asked::After(StartAfter::Cursor(at(7)), 0)));
-        assert_eq!(read(Some("k3f9:7+2"), None), Ok(Asked::After(StartAfter::Cursor(at(6)), 2)));
-        assert_eq!(read(None, Some("")), Ok(Asked::Before(None)));
-        assert_eq!(read(None, Some("now")), Ok(Asked::Before(None)));
-        assert_eq!(read(None, Some("k3f9:7")), Ok(Asked::Before(Some((at(7), 0)))));
-        assert_eq!(read(None, Some("k3f9:7+2")), Ok(Asked::Before(Some((at(7), 2)))));
+        let read = |after, before| HistoryRange::read(after, before).map_err(|problem| problem.code);
+        assert_eq!(read(None, None), Ok(HistoryRange::After(StartAfter::Oldest, 0)));
+        assert_eq!(read(Some(""), None), Ok(HistoryRange::After(StartAfter::Oldest, 0)));
+        assert_eq!(read(Some("now"), None), Ok(HistoryRange::After(StartAfter::Now, 0)));
+        assert_eq!(read(Some("k3f9:7"), None), Ok(HistoryRange::After(StartAfter::Cursor(at(7)), 0)));
+        assert_eq!(read(Some("k3f9:7+2"), None), Ok(HistoryRange::After(StartAfter::Cursor(at(6)), 2)));
+        assert_eq!(read(None, Some("")), Ok(HistoryRange::Before(None)));
+        assert_eq!(read(None, Some("now")), Ok(HistoryRange::Before(None)));
+        assert_eq!(read(None, Some("k3f9:7")), Ok(HistoryRange::Before(Some((at(7), 0)))));
+        assert_eq!(read(None, Some("k3f9:7+2")), Ok(HistoryRange::Before(Some((at(7), 2)))));
         assert_eq!(read(Some("k3f9:7"), Some("k3f9:7")), Err("bad_query"));
         for bad in ["x", "k3f9:", "k3f9:x", "k3f9:7+x", "k3f9:7+", "k3f9:7+99999999999", ":7"] {
             assert_eq!(read(Some(bad), None), Err("bad_cursor"), "{bad}");

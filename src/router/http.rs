@@ -10,7 +10,7 @@ use http::header::ACCEPT;
 use super::described as docs;
 use super::described::QUERY_MAX;
 use super::guard::{Call, Route, WS_PATH};
-use super::history::{self, Asked};
+use super::history::{self, HistoryRange};
 use super::listing::listing;
 use super::reply::{
     QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of,
@@ -88,7 +88,7 @@ pub fn routes() -> Vec<Route<Core>> {
         route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", answer)
             .request::<Answer>().response::<Receipt>(200).with(&[&docs::ANSWER_KEY]),
         route(GET, "/v1/search", WATCH, NOTHING, "Search for messages with all of the words", search)
-            .response::<Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
+            .response::<Hits>(200).with(&[&docs::SEARCH_TEXT, &docs::HITS_LIMIT]),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", ws)
             .empty(101).with(docs::HANDSHAKE),
     ]
@@ -97,15 +97,15 @@ pub fn routes() -> Vec<Route<Core>> {
 pub(super) async fn runtimes(state: Core, call: Call) -> RouteResult {
     let grant = &call.caller()?.device().grant;
     // A device limited to some sessions sees their runtimes.
-    let of_sessions: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
+    let session_runtimes: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
         some.iter().filter_map(|id| state.directory.session(id)).map(|session| session.runtime_id.clone()).collect()
     });
     let sees = |id: &RuntimeId| {
         grant.runtimes.as_ref().is_none_or(|some| some.contains(id))
-            && of_sessions.as_ref().is_none_or(|some| some.contains(id))
+            && session_runtimes.as_ref().is_none_or(|some| some.contains(id))
     };
     let mut all: Vec<_> = state.directory.runtimes().into_iter().filter(|runtime| sees(&runtime.runtime_id)).collect();
-    if of_sessions.is_some() {
+    if session_runtimes.is_some() {
         all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.redacted()));
     }
     json(StatusCode::OK, &RuntimeList { runtimes: all.into() })
@@ -128,13 +128,13 @@ pub(super) async fn stop_runtime(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn sessions(state: Core, call: Call) -> RouteResult {
     let caller = call.caller()?;
-    let archived = match QueryParameters::of(&call).get("archived") {
+    let archived = match QueryParameters::from_call(&call).get("archived") {
         None | Some("false") => Some(false),
         Some("true") => Some(true),
         Some("all") => None,
         Some(_) => return Err(bad_query("`archived` must be true, false or all".into())),
     };
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let limit = query.number("limit", SESSIONS_MAX)?;
     state.directory.renew_projects(None).await;
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
@@ -157,7 +157,7 @@ pub(super) async fn files(state: Core, call: Call) -> RouteResult {
 
 /// Returns the query for files of a request, and their maximum number.
 pub fn files_requested(call: &Call) -> Result<(String, usize), Problem> {
-    let parameters = QueryParameters::of(call);
+    let parameters = QueryParameters::from_call(call);
     let limit = parameters.number("limit", FILES)?;
     let query = parameters.get("query").unwrap_or_default();
     if query.chars().count() > FILE_QUERY_MAX {
@@ -207,7 +207,7 @@ pub(super) async fn cancel(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn snapshot(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
-    let most = QueryParameters::of(&call).number("max_bytes", WINDOW)?;
+    let most = QueryParameters::from_call(&call).number("max_bytes", WINDOW)?;
     json(StatusCode::OK, &state.directory.snapshots().within(&session.session_id, most).await?)
 }
 
@@ -221,7 +221,7 @@ pub(super) async fn session_events(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn events(state: Core, call: Call) -> RouteResult {
     let mut only = BTreeSet::new();
-    for text in QueryParameters::of(&call).all("session") {
+    for text in QueryParameters::from_call(&call).all("session") {
         let id: SessionId = text.parse().map_err(|_| no_such("session_not_found", "session"))?;
         let (session, _) = session_for::<Watch>(&state, call.caller()?, &id)?;
         only.insert(session.session_id.clone());
@@ -238,7 +238,7 @@ fn after(text: Option<&str>) -> Result<StartAfter, Problem> {
 }
 
 /// Returns whether the client requests server-sent events: the media type anywhere in `Accept` is enough.
-fn wants_stream(call: &Call) -> bool {
+fn accepts_stream(call: &Call) -> bool {
     let lines = call.parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines
         .flat_map(|line| line.split(','))
@@ -247,10 +247,10 @@ fn wants_stream(call: &Call) -> bool {
 
 async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> RouteResult {
     let caller = call.caller()?.clone();
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
     let filter = filter_for(&caller, only);
-    if wants_stream(&call) {
+    if accepts_stream(&call) {
         if ["before", "merge", "max_bytes", "max_output"].iter().any(|name| query.get(name).is_some()) {
             return Err(bad_query(
                 "`before`, `merge`, `max_bytes` and `max_output` are for pages, not for a stream".into(),
@@ -261,18 +261,18 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> R
         return Ok(sse::serve(state, caller, call.parts, filter, after).await);
     }
     sse::projection(call.parts.uri.query())?;
-    let asked = Asked::read(query.get("after"), query.get("before"))?;
+    let range = HistoryRange::read(query.get("after"), query.get("before"))?;
     let merge = merges(&query)?;
     let bytes = query.get("max_bytes").map(|_| query.number("max_bytes", 0)).transpose()?;
     let output = query.get("max_output").map(|_| query.number("max_output", 0)).transpose()?;
     let limit = history::limit(query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes, merge, output);
     let wait = waits(&query)?;
-    match asked {
-        Asked::Before(before) => {
+    match range {
+        HistoryRange::Before(before) => {
             let one = one.ok_or_else(|| bad_query("`before` works within one session: name the session".into()))?;
             page_before(&state, &call.account, &one, before, limit).await
         }
-        Asked::After(after, part) => {
+        HistoryRange::After(after, part) => {
             let whole = merge || bytes.is_some();
             page(state, caller, call.account, filter, &after, part, limit, whole, wait, one).await
         }
@@ -302,18 +302,18 @@ async fn page_before(
         return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
     }
     // Charges the events and the output made of them. An event longer than a page needs a larger charge and is read again.
-    let mut asked = 2 * limit.bytes;
-    let (page, room) = loop {
-        let mut room = account.charge(asked.min(account.most()))?;
-        let page = log.page_before(session, to, limit, &mut room).await?;
-        if history::stays(&mut room, asked, page.bytes) {
-            break (page, room);
+    let mut charged = 2 * limit.bytes;
+    let (page, charge) = loop {
+        let mut charge = account.charge(charged.min(account.most()))?;
+        let page = log.page_before(session, to, limit, &mut charge).await?;
+        if history::fits_charge(&mut charge, charged, page.bytes) {
+            break (page, charge);
         }
-        asked = page.bytes;
+        charged = page.bytes;
     };
     let text = history::json(log, &page.items, &history::back_end(log, &page))?;
     drop(page);
-    Ok(history::whole(text, room))
+    Ok(history::whole(text, charge))
 }
 
 /// Returns the snapshot in place of events that cannot be replayed.
@@ -357,22 +357,22 @@ async fn page(
     }
     let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;
-    let mut next = history::place(attach.after, part);
+    let mut next = history::position_after(attach.after, part);
     let slice = if whole { limit } else { history::first_slice(limit.items) };
-    let mut asked = 2 * slice.bytes;
-    let (page, room) = loop {
+    let mut charged = 2 * slice.bytes;
+    let (page, charge) = loop {
         // Charges the events and the output made of them.
-        let mut room = account.charge(asked.min(account.most()))?;
-        let page = log.page_after(&filter, next, slice, &mut room).await?;
-        if !history::stays(&mut room, asked, page.bytes) {
-            asked = page.bytes;
+        let mut charge = account.charge(charged.min(account.most()))?;
+        let page = log.page_after(&filter, next, slice, &mut charge).await?;
+        if !history::fits_charge(&mut charge, charged, page.bytes) {
+            charged = page.bytes;
             continue;
         }
         next = page.to;
         if !page.items.is_empty() || *stop.borrow() || tokio::time::Instant::now() >= until {
-            break (page, room);
+            break (page, charge);
         }
-        drop(room);
+        drop(charge);
         tokio::select! {
             () = moved.changed() => {}
             _ = revoked.changed() => if !state.auth.is_enrolled(&caller) { return Err(Problem::unauthorized()) },
@@ -384,16 +384,16 @@ async fn page(
     if whole {
         let text = history::json(&log, &page.items, &history::page_end(&log, page.to))?;
         drop(page);
-        return Ok(history::whole(text, room));
+        return Ok(history::whole(text, charge));
     }
-    history::forth(state, caller, account, filter, (page, room), limit.items)
+    history::forth(state, caller, account, filter, (page, charge), limit.items)
 }
 
 // === requests ===
 
 pub(super) async fn requests(state: Core, call: Call) -> RouteResult {
-    let query = QueryParameters::of(&call);
-    let wanted = match query.get("state") {
+    let query = QueryParameters::from_call(&call);
+    let requested = match query.get("state") {
         None | Some("all") => None,
         Some("open") => Some(RequestState::Open),
         Some("answered") => Some(RequestState::Answered),
@@ -422,7 +422,7 @@ pub(super) async fn requests(state: Core, call: Call) -> RouteResult {
     let limit = number("limit")?.map_or(LISTED, |limit| usize::try_from(limit).unwrap_or(LISTED));
     let filter = filter_for(caller, None);
     let (requests, next) =
-        state.directory.requests().list(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
+        state.directory.requests().list(&filter, requested, session.as_ref(), number("before")?, limit).await?;
     json(
         StatusCode::OK,
         &RequestsPage {
@@ -448,7 +448,7 @@ pub(super) async fn answer(state: Core, call: Call) -> RouteResult {
 // === search ===
 
 pub(super) async fn search(state: Core, call: Call) -> RouteResult {
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
     let text =
         text.ok_or_else(|| bad_query(format!("`q` must be 1 to {QUERY_MAX} characters: the words to search for")))?;

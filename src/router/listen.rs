@@ -76,7 +76,7 @@ const WRITE_STALL: Duration = Duration::from_secs(30);
 
 impl ListenLimits {
     /// Returns the defaults, with the accounts of `ledger`.
-    pub fn over(ledger: &Ledger) -> Self {
+    pub fn with_ledger(ledger: &Ledger) -> Self {
         Self {
             head: Duration::from_secs(5),
             idle: IDLE,
@@ -90,7 +90,7 @@ impl ListenLimits {
 
 impl Default for ListenLimits {
     fn default() -> Self {
-        Self::over(&Ledger::default())
+        Self::with_ledger(&Ledger::default())
     }
 }
 
@@ -307,7 +307,7 @@ async fn connection<I, A>(
     let handle = ConnHandle { peer, stranger: Arc::clone(&stranger), raw };
     let requested = Arc::new(Notify::new());
     let (first_request, head) = (Arc::clone(&requested), limits.head);
-    let silent = async move {
+    let no_request = async move {
         if tokio::time::timeout(head, first_request.notified()).await.is_ok() {
             std::future::pending::<()>().await;
         }
@@ -328,7 +328,7 @@ async fn connection<I, A>(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stranger.cut() => return,
-        () = silent => return,
+        () = no_request => return,
         () = stopping(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -573,7 +573,7 @@ mod tests {
                 tokio::spawn(async move {
                     take_over(&handle).await.unwrap();
                     told.send("over").await.unwrap();
-                    handle.gone().await;
+                    handle.disconnected().await;
                     drop(held);
                     told.send("gone").await.unwrap();
                 });

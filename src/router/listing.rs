@@ -24,7 +24,7 @@ pub(super) fn listing(
     // Read before the sessions, so that one updated between the two is repeated rather than missed.
     let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
     let mut all = state.directory.ranked();
-    all.retain(|(_, session)| archived.is_none_or(|wanted| session.archived == wanted));
+    all.retain(|(_, session)| archived.is_none_or(|archived| session.archived == archived));
     all.retain(|(_, session)| caller.sees(&session.session_id, &session.runtime_id));
     let skip = from.map_or(0, |from| {
         let last = (Reverse(from.at), from.id);
@@ -37,9 +37,9 @@ pub(super) fn listing(
         next = last.map(|last| last.to_string());
     } else {
         // A session updated since the first page moved to the front and may have been skipped: it is listed again.
-        let has_news =
+        let is_updated =
             |(_, session): &&(ActivityRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
-        page.extend(all[..skip].iter().filter(has_news).cloned());
+        page.extend(all[..skip].iter().filter(is_updated).cloned());
     }
     Ok(SessionsPage { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
 }
@@ -59,10 +59,10 @@ impl Listed {
         let bad = || bad_query("`cursor` does not come from a listing".into());
         let mut parts = text.splitn(4, '.');
         let began = parts.next().and_then(|part| part.parse().ok()).map(Position).ok_or_else(bad)?;
-        let place = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        let rank = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
         let time = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
         let id = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
-        Ok(Self { began, at: (place, time), id })
+        Ok(Self { began, at: (rank, time), id })
     }
 }
 

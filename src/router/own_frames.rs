@@ -6,19 +6,19 @@ use bytes::Bytes;
 use plexus_ledger::{Account, Charge, Charged};
 
 /// Capacity that an empty buffer retains, in bytes; a larger one is freed.
-const KEPT: usize = 1 << 10;
+const RETAINED: usize = 1 << 10;
 
 pub(super) struct OwnFrames {
     /// The whole frames, without the bytes that are sent already.
     frames: Vec<u8>,
     sent: usize,
     charge: Charge,
-    over: bool,
+    over_limit: bool,
 }
 
 impl OwnFrames {
     pub(super) fn new(account: &Account) -> Self {
-        Self { frames: Vec::new(), sent: 0, charge: account.nothing(), over: false }
+        Self { frames: Vec::new(), sent: 0, charge: account.nothing(), over_limit: false }
     }
 
     /// Appends whole frames, and charges them.
@@ -36,7 +36,7 @@ impl OwnFrames {
     pub(super) fn update_charge(&mut self) {
         let waiting = self.waiting().len();
         if waiting != self.charge.bytes() && self.charge.resize(waiting).is_err() {
-            self.over = true;
+            self.over_limit = true;
         }
     }
 
@@ -46,8 +46,8 @@ impl OwnFrames {
     }
 
     /// Returns whether the waiting frames exceeded the account: the connection has to be closed.
-    pub(super) fn over(&self) -> bool {
-        self.over
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.over_limit
     }
 
     #[cfg(test)]
@@ -60,7 +60,7 @@ impl OwnFrames {
         self.sent += taken;
         if self.sent == self.frames.len() {
             self.frames.clear();
-            self.frames.shrink_to(KEPT);
+            self.frames.shrink_to(RETAINED);
             self.sent = 0;
         }
     }

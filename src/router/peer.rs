@@ -8,42 +8,44 @@ use super::listen::ConnHandle;
 /// The system's lists of connections: IPv4, and IPv6 with mapped IPv4.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// The file with the user id that represents users outside the own namespace.
-const NOBODY: &str = "/proc/sys/kernel/overflowuid";
-/// The usual value of [`NOBODY`], if the file cannot be read.
-const NOBODY_USUAL: u32 = 65_534;
+const OVERFLOW_UID_FILE: &str = "/proc/sys/kernel/overflowuid";
+/// The usual value of [`OVERFLOW_UID_FILE`], if the file cannot be read.
+const OVERFLOW_UID: u32 = 65_534;
 /// The state of a connection open at both ends. A connection that its process has closed has no owner and is listed under user 0.
 const ESTABLISHED: &str = "01";
 
 /// Returns whether the other end is a process of the gateway's user; `false` if unknown. Cancellation safe.
-pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
+pub(super) async fn is_own_user(handle: &ConnHandle) -> bool {
     // Over TLS the process may be a proxy.
-    let Some(Ok(here)) = handle.raw.as_ref().map(|raw| raw.socket.local_addr()) else { return false };
+    let Some(Ok(local_addr)) = handle.raw.as_ref().map(|raw| raw.socket.local_addr()) else { return false };
     let peer = handle.peer;
     // The list is long if there are many connections.
-    tokio::task::spawn_blocking(move || ours(peer, here)).await.unwrap_or(false)
+    tokio::task::spawn_blocking(move || belongs_to_own_user(peer, local_addr)).await.unwrap_or(false)
 }
 
-fn ours(peer: SocketAddr, here: SocketAddr) -> bool {
+fn belongs_to_own_user(peer: SocketAddr, local_addr: SocketAddr) -> bool {
     let me = rustix::process::geteuid().as_raw();
-    let nobody = std::fs::read_to_string(NOBODY).ok().and_then(|text| text.trim().parse().ok());
-    if !peer.ip().to_canonical().is_loopback() || me == nobody.unwrap_or(NOBODY_USUAL) {
+    let overflow_uid = std::fs::read_to_string(OVERFLOW_UID_FILE).ok().and_then(|text| text.trim().parse().ok());
+    if !peer.ip().to_canonical().is_loopback() || me == overflow_uid.unwrap_or(OVERFLOW_UID) {
         return false;
     }
     let tables = TABLES.iter().filter_map(|path| std::fs::File::open(path).ok());
-    let owner = tables.into_iter().find_map(|table| owner(std::io::BufReader::new(table), peer, here));
+    let owner = tables.into_iter().find_map(|table| owner(std::io::BufReader::new(table), peer, local_addr));
     owner == Some(me)
 }
 
-/// Returns the user of the socket from `peer` to `here`, in one of the system's lists.
-fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32> {
-    let (peer, here) = (spellings(peer), spellings(here));
+/// Returns the user of the socket from `peer` to `local_addr`, in one of the system's lists.
+fn owner(table: impl BufRead, peer: SocketAddr, local_addr: SocketAddr) -> Option<u32> {
+    let (peer, local_addr) = (spellings(peer), spellings(local_addr));
     for line in table.lines() {
         let line = line.ok()?;
-        let mut words = line.split_ascii_whitespace().skip(1);
-        let (Some(local), Some(remote), Some(state)) = (words.next(), words.next(), words.next()) else { continue };
-        if state == ESTABLISHED && peer.iter().any(|one| one == local) && here.iter().any(|one| one == remote) {
+        let mut columns = line.split_ascii_whitespace().skip(1);
+        let (Some(local), Some(remote), Some(state)) = (columns.next(), columns.next(), columns.next()) else {
+            continue;
+        };
+        if state == ESTABLISHED && peer.iter().any(|one| one == local) && local_addr.iter().any(|one| one == remote) {
             // Columns skipped: queues, timer, retransmits before the uid; timeouts before the inode.
-            let (uid, inode) = (words.nth(3)?, words.nth(1)?);
+            let (uid, inode) = (columns.nth(3)?, columns.nth(1)?);
             return if inode == "0" { None } else { uid.parse().ok() };
         }
     }
@@ -53,16 +55,16 @@ fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32>
 /// Returns an address in the forms of the lists: words in the machine's byte order. IPv4 may be in both lists.
 fn spellings(address: SocketAddr) -> Vec<String> {
     let port = address.port();
-    let words = |octets: &[u8]| -> String {
-        let words = octets.as_chunks::<4>().0.iter();
-        words.map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect()
+    let hex = |octets: &[u8]| -> String {
+        let chunks = octets.as_chunks::<4>().0.iter();
+        chunks.map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect()
     };
     match address.ip().to_canonical() {
         std::net::IpAddr::V4(v4) => vec![
-            format!("{}:{port:04X}", words(&v4.octets())),
-            format!("{}:{port:04X}", words(&v4.to_ipv6_mapped().octets())),
+            format!("{}:{port:04X}", hex(&v4.octets())),
+            format!("{}:{port:04X}", hex(&v4.to_ipv6_mapped().octets())),
         ],
-        std::net::IpAddr::V6(v6) => vec![format!("{}:{port:04X}", words(&v6.octets()))],
+        std::net::IpAddr::V6(v6) => vec![format!("{}:{port:04X}", hex(&v6.octets()))],
     }
 }
 
@@ -79,7 +81,7 @@ mod tests {
         };
         let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
         // 127.0.0.1:50000 to 127.0.0.1:7431
-        let (peer, here): (SocketAddr, SocketAddr) =
+        let (peer, local_addr): (SocketAddr, SocketAddr) =
             ("127.0.0.1:50000".parse().unwrap(), "127.0.0.1:7431".parse().unwrap());
         let (a, b) = ("0100007F:C350", "0100007F:1D07");
         let mapped = |text: &str| format!("0000000000000000FFFF0000{text}");
@@ -99,24 +101,30 @@ mod tests {
             (format!("   0: {a} {b} 01\n"), None),
         ];
         for (lines, expected) in cases {
-            assert_eq!(owner(format!("{head}{lines}").as_bytes(), peer, here), expected, "{lines}");
+            assert_eq!(owner(format!("{head}{lines}").as_bytes(), peer, local_addr), expected, "{lines}");
         }
         let v6 = line("00000000000000000000000001000000:C350", "00000000000000000000000001000000:1D07", "01", 1000, 7);
-        let (peer, here) = ("[::1]:50000".parse().unwrap(), "[::1]:7431".parse().unwrap());
-        assert_eq!(owner(v6.as_bytes(), peer, here), Some(1000));
+        let (peer, local_addr) = ("[::1]:50000".parse().unwrap(), "[::1]:7431".parse().unwrap());
+        assert_eq!(owner(v6.as_bytes(), peer, local_addr), Some(1000));
     }
 
     #[tokio::test]
     async fn peer_in_this_process_belongs_to_this_user() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = tokio::net::TcpListener::bind(at).await else { continue };
-            let here = listener.local_addr().unwrap();
-            let client = tokio::net::TcpStream::connect(here).await.unwrap();
+            let local_addr = listener.local_addr().unwrap();
+            let client = tokio::net::TcpStream::connect(local_addr).await.unwrap();
             let peer = client.local_addr().unwrap();
-            assert!(ours(peer, here), "{at}");
-            assert!(!ours(here, peer), "{at}: nobody has accepted it yet, so that end is nobody's");
+            assert!(belongs_to_own_user(peer, local_addr), "{at}");
+            assert!(
+                !belongs_to_own_user(local_addr, peer),
+                "{at}: nobody has accepted it yet, so that end is nobody's"
+            );
             let (served, _) = listener.accept().await.unwrap();
-            assert!(ours(peer, here) && !ours("192.0.2.1:5".parse().unwrap(), here));
+            assert!(
+                belongs_to_own_user(peer, local_addr)
+                    && !belongs_to_own_user("192.0.2.1:5".parse().unwrap(), local_addr)
+            );
             drop((client, served));
         }
     }

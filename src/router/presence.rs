@@ -60,9 +60,9 @@ impl Presence {
         let mut all = Viewers::new();
         for screen in self.lock().values() {
             let Some(session) = screen.session.as_ref().filter(|session| sees(session)) else { continue };
-            let of = all.entry(session.clone()).or_default();
-            if !of.iter().any(|looker| looker.device_id == screen.device.device_id) {
-                of.push(Viewer { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
+            let viewers = all.entry(session.clone()).or_default();
+            if !viewers.iter().any(|viewer| viewer.device_id == screen.device.device_id) {
+                viewers.push(Viewer { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
             }
         }
         for lookers in all.values_mut() {

@@ -138,8 +138,8 @@ impl Proxies {
     /// Returns the client's address: the peer's, or, if the peer is a trusted proxy, the last forwarded address that is not one.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
-        let told = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
-        for word in told.flat_map(|line| line.rsplit(',')) {
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
+        for word in lines.flat_map(|line| line.rsplit(',')) {
             if !self.trusts(client) {
                 break;
             }
@@ -174,10 +174,10 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
     if !named_well || !(port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok())) {
         return Err(format!("\"{text}\" is not an origin: {fix}"));
     }
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
+    let is_loopback = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
     match scheme {
         "https" => {}
-        "http" if here => {}
+        "http" if is_loopback => {}
         "http" => return Err("other machines must use https: see docs/remote.md".into()),
         _ => return Err(format!("the scheme \"{scheme}\" is not supported: {fix}")),
     }
@@ -235,7 +235,7 @@ mod tests {
         Proxies::new(all.iter().map(|one| one.parse().unwrap()).collect())
     }
 
-    fn told(lines: &[&str]) -> HeaderMap {
+    fn forwarded(lines: &[&str]) -> HeaderMap {
         lines.iter().map(|line| (FORWARDED_FOR, HeaderValue::from_str(line).unwrap())).collect()
     }
 
@@ -281,11 +281,11 @@ mod tests {
             ("::ffff:127.0.0.1", &["1.1.1.1"], "1.1.1.1"),
         ];
         for (peer, lines, client) in cases {
-            let found = ours.client(peer.parse().unwrap(), &told(lines));
+            let found = ours.client(peer.parse().unwrap(), &forwarded(lines));
             assert_eq!(found, client.parse::<IpAddr>().unwrap(), "{peer} {lines:?}");
         }
         let nobody = Proxies::default();
-        assert_eq!(nobody.client("127.0.0.1".parse().unwrap(), &told(&["1.1.1.1"])).to_string(), "127.0.0.1");
+        assert_eq!(nobody.client("127.0.0.1".parse().unwrap(), &forwarded(&["1.1.1.1"])).to_string(), "127.0.0.1");
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub fn within_limit(call: &Call, effect: Effect) -> Result<(), Problem> {
 }
 
 /// Returns whether the caller has any right to `target`; if not, the response is as if it did not exist.
-pub fn knows(caller: &Caller, target: Target<'_>) -> bool {
+pub fn has_any_right(caller: &Caller, target: Target<'_>) -> bool {
     Scope::ALL.into_iter().chain([Scope::Ui]).any(|scope| caller.device().grant.covers(scope, target))
 }
 
@@ -86,7 +86,7 @@ pub fn session_for<S: Right>(
     let missing = || no_such("session_not_found", "session");
     let session = state.directory.session(id).ok_or_else(missing)?;
     let target = Target::Session(&session.session_id, &session.runtime_id);
-    if !knows(caller, target) {
+    if !has_any_right(caller, target) {
         return Err(missing());
     }
     let permit = caller.permit(target)?;
@@ -108,7 +108,7 @@ pub fn runtime_for<S: Right>(
 ) -> Result<(Arc<RuntimeInfo>, Permit<S>), Problem> {
     let missing = || no_such("runtime_not_found", "runtime");
     let runtime = state.directory.runtime(id).ok_or_else(missing)?;
-    if !knows(caller, Target::Runtime(id)) {
+    if !has_any_right(caller, Target::Runtime(id)) {
         return Err(missing());
     }
     let permit = caller.permit(Target::Runtime(id))?;
@@ -122,7 +122,7 @@ pub async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestI
     let (session, runtime) = state.directory.requests().target(&id).await?.ok_or_else(missing)?;
     let target = Target::Session(&session, &runtime);
     let caller = call.caller()?;
-    if !knows(caller, target) {
+    if !has_any_right(caller, target) {
         return Err(missing());
     }
     Ok((id, caller.permit(target)?))
@@ -144,7 +144,7 @@ pub struct QueryParameters(Vec<(String, String)>);
 
 impl QueryParameters {
     /// Returns the query of a request.
-    pub fn of(call: &Call) -> Self {
+    pub fn from_call(call: &Call) -> Self {
         Self::parse(call.parts.uri.query().unwrap_or_default())
     }
 
@@ -173,17 +173,17 @@ impl QueryParameters {
 
 /// Returns the time that the client is ready to wait.
 pub fn waits(query: &QueryParameters) -> Result<Duration, Problem> {
-    Ok(patience(Some(query.number("wait", 0)?)))
+    Ok(poll_wait(Some(query.number("wait", 0)?)))
 }
 
 /// Returns the wait of a long poll, reduced to `WAIT_MAX`.
-pub fn patience(seconds: Option<u64>) -> Duration {
+pub fn poll_wait(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }
 
 /// Returns one parameter of the query, decoded.
 pub fn parameter(call: &Call, name: &str) -> Option<String> {
-    QueryParameters::of(call).get(name).map(Into::into)
+    QueryParameters::from_call(call).get(name).map(Into::into)
 }
 
 /// Returns the problem of an invalid query.
@@ -195,9 +195,9 @@ pub fn bad_query(detail: String) -> Problem {
 pub fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
     let mut keys = call.parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
-    let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);
+    let valid = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);
     match key.to_str() {
-        Ok(key) if fine && keys.next().is_none() => Ok(Some(key.into())),
+        Ok(key) if valid && keys.next().is_none() => Ok(Some(key.into())),
         _ => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "bad_idempotency_key",

@@ -10,7 +10,7 @@ mod ui;
 pub(super) use greeting::{hello, snapshots};
 pub(super) use methods::methods;
 use params::UiInitialize;
-pub(super) use params::{AnswerParams, Said};
+pub(super) use params::{AnswerParams, UiAnswer};
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ use super::context;
 use super::error::Problem;
 use super::frames::{Framing, Notification, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
-use super::history::{self, Asked};
+use super::history::{self, HistoryRange};
 use super::jsonrpc::{Incoming, RpcError, RpcResult, response, result};
 use super::listing::listing;
 use super::presence::{PresenceGuard, Viewers};
@@ -132,8 +132,8 @@ impl SocketProtocol for Rpc {
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
-                let gone = RuntimeRemoved { runtime_id: known.runtime_id.clone() };
-                self.link.push(|out| ws_notify(out, &gone));
+                let removed = RuntimeRemoved { runtime_id: known.runtime_id.clone() };
+                self.link.push(|out| ws_notify(out, &removed));
             }
         }
         self.runtimes = runtimes;
@@ -141,8 +141,8 @@ impl SocketProtocol for Rpc {
 
     fn session_deleted(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
-            let gone = SessionDeleted { session_id: session.session_id.clone() };
-            self.link.push(|out| ws_notify(out, &gone));
+            let deleted = SessionDeleted { session_id: session.session_id.clone() };
+            self.link.push(|out| ws_notify(out, &deleted));
         }
     }
 
@@ -150,7 +150,7 @@ impl SocketProtocol for Rpc {
     fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             if let Some(ui) = &mut self.ui {
-                return Some(ui.news().await);
+                return Some(ui.next_frames().await);
             }
             loop {
                 // Both are cleared, since either may bring a change.
@@ -257,8 +257,8 @@ impl Rpc {
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
         let now = self.state.presence.viewers(|id| followed(id) && self.session(id).is_ok());
         let mut frames = Vec::new();
-        let gone = self.sent_viewers.keys().filter(|id| !now.contains_key(*id) && followed(id));
-        let changed = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, viewers)| (id, viewers.as_slice())));
+        let removed = self.sent_viewers.keys().filter(|id| !now.contains_key(*id) && followed(id));
+        let changed = removed.map(|id| (id, &[][..])).chain(now.iter().map(|(id, viewers)| (id, viewers.as_slice())));
         for (session_id, viewers) in changed {
             if self.sent_viewers.get(session_id).is_none_or(|old| old != viewers) {
                 ws_notify(&mut frames, &PresenceChanged { session_id: session_id.clone(), lookers: viewers.to_vec() });
@@ -373,7 +373,7 @@ impl Rpc {
     fn history(&mut self, params: HistoryParams) -> Result<PendingResult, RpcError> {
         let id = params.session_id.ok_or_else(|| RpcError::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?.session_id.clone();
-        let asked = Asked::read(params.after.as_deref(), params.before.as_deref())?;
+        let range = HistoryRange::read(params.after.as_deref(), params.before.as_deref())?;
         let log = self.state.directory.log().clone();
         let account = self.link.account().clone();
         let bytes = params.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
@@ -381,8 +381,8 @@ impl Rpc {
         let limit = history::limit(items, Some(bytes), params.merge, params.max_output);
         Ok(Box::pin(async move {
             let lost = |resume: ResumeVerdict, oldest: Position| {
-                let words = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";
-                let mut failure = RpcError::new(-32602, "bad_cursor", words);
+                let detail = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";
+                let mut failure = RpcError::new(-32602, "bad_cursor", detail);
                 failure.0.data.more.resume = Some(resume);
                 failure.0.data.more.oldest = Some(log.cursor(oldest));
                 failure
@@ -390,32 +390,32 @@ impl Rpc {
             // Of many concurrent calls, some wait until the client has read the responses of the others. Charges the events and the
             // output made of them: an event longer than a page needs a larger charge and is read again.
             let mut needed = 2 * HISTORY_BYTES;
-            let (page, _room, end) = loop {
-                let mut room = account.wait(needed).await;
-                let (page, end) = match asked {
-                    Asked::Before(ref before) => {
+            let (page, _charge, end) = loop {
+                let mut charge = account.wait(needed).await;
+                let (page, end) = match range {
+                    HistoryRange::Before(ref before) => {
                         let (resume, to) = history::ends(&log, before.clone());
                         if resume != ResumeVerdict::Ok {
                             return Err(lost(resume, log.trimmed(&session)));
                         }
-                        let page = log.page_before(&session, to, limit, &mut room).await.map_err(Problem::from)?;
+                        let page = log.page_before(&session, to, limit, &mut charge).await.map_err(Problem::from)?;
                         let end = history::back_end(&log, &page);
                         (page, end)
                     }
-                    Asked::After(ref after, part) => {
+                    HistoryRange::After(ref after, part) => {
                         let filter = Filter::session(session.clone());
                         let attach = log.attach(&filter, after);
                         if attach.resume != ResumeVerdict::Ok {
                             return Err(lost(attach.resume, attach.oldest));
                         }
-                        let from = history::place(attach.after, part);
-                        let page = log.page_after(&filter, from, limit, &mut room).await.map_err(Problem::from)?;
+                        let from = history::position_after(attach.after, part);
+                        let page = log.page_after(&filter, from, limit, &mut charge).await.map_err(Problem::from)?;
                         let end = history::page_end(&log, page.to);
                         (page, end)
                     }
                 };
-                if history::stays(&mut room, needed, page.bytes) {
-                    break (page, room, end);
+                if history::fits_charge(&mut charge, needed, page.bytes) {
+                    break (page, charge, end);
                 }
                 needed = page.bytes;
             };
@@ -458,13 +458,13 @@ impl Rpc {
     // === the UI protocol to the letter ===
 
     fn cancel(&mut self, params: CancelParams) -> Result<PendingResult, RpcError> {
-        let of_run = |run: &RunId| {
+        let session_of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
             runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)
         };
         let id = match (params.session_id, &params.run_id) {
             (Some(id), _) => Some(id),
-            (None, Some(run)) => Some(of_run(run).ok_or(SessionError::NoRun)?),
+            (None, Some(run)) => Some(session_of_run(run).ok_or(SessionError::NoRun)?),
             (None, None) => None,
         };
         let (id, permit) = self.permitted::<Prompt>(id)?;
@@ -492,17 +492,17 @@ impl Rpc {
         result: &RawValue,
     ) -> impl Future<Output = Option<(String, RpcError)>> + Send + 'static + use<> {
         let request: Result<String, _> = serde_json::from_str(id);
-        let said: Result<Said, _> = object::from_str(result.get());
-        let outcome = match (request, said) {
-            (Ok(request), Ok(said)) => {
+        let answer: Result<UiAnswer, _> = object::from_str(result.get());
+        let outcome = match (request, answer) {
+            (Ok(request), Ok(answer)) => {
                 let (name, revision) = wire::parse_request_name(&request);
-                let said = Answer { revision: Some(revision), as_offered: true, ..said.into() };
-                Ok((name.to_owned(), self.answer(name.to_owned(), said, None)))
+                let answer = Answer { revision: Some(revision), as_offered: true, ..answer.into() };
+                Ok((name.to_owned(), self.answer(name.to_owned(), answer, None)))
             }
-            (request, said) => {
+            (request, answer) => {
                 metrics().stray_answers.inc();
                 tracing::debug!(id, "a client answered nothing that was asked, or with something that is no answer");
-                let failure = said.err().map(|error| RpcError::params(format!("not an answer: {error}")));
+                let failure = answer.err().map(|error| RpcError::params(format!("not an answer: {error}")));
                 Err(request.ok().zip(failure))
             }
         };

@@ -19,7 +19,7 @@ pub const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// The pattern of a cursor.
 pub const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
 /// The pattern of text that is not only white space.
-pub(super) const WORDS: &str = r"\S";
+pub(super) const NON_BLANK: &str = r"\S";
 
 type Collected = Vec<(String, RefOr<Schema>)>;
 
@@ -211,7 +211,7 @@ fn one_answer() -> Value {
 /// Returns the rule that a prompt is text or content.
 fn one_prompt() -> Value {
     json!({ "oneOf": [
-        { "required": ["text"], "properties": { "text": { "type": "string", "pattern": WORDS }, "content": { "type": "null" } } },
+        { "required": ["text"], "properties": { "text": { "type": "string", "pattern": NON_BLANK }, "content": { "type": "null" } } },
         { "required": ["content"], "properties": { "content": { "type": "array" }, "text": { "type": "null" } } },
     ] })
 }
@@ -295,7 +295,7 @@ fn never_null(schema: &mut Value) {
 }
 
 /// Removes the brackets of links to code, since descriptions come from doc comments.
-fn plain_words(schema: &mut Value) {
+fn remove_links(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             for (name, member) in members {
@@ -303,11 +303,11 @@ fn plain_words(schema: &mut Value) {
                     Value::String(text) if name == "description" => {
                         *text = text.replace("[`", "`").replace("`]", "`");
                     }
-                    member => plain_words(member),
+                    member => remove_links(member),
                 }
             }
         }
-        Value::Array(parts) => parts.iter_mut().for_each(plain_words),
+        Value::Array(parts) => parts.iter_mut().for_each(remove_links),
         _ => {}
     }
 }
@@ -341,7 +341,7 @@ pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
     let mut all = Map::new();
     for (name, schema) in taken.into_iter().chain(given) {
         let mut schema = serde_json::to_value(schema).unwrap_or_default();
-        plain_words(&mut schema);
+        remove_links(&mut schema);
         if OPEN.contains(&name.as_str()) {
             open(&mut schema);
         } else if !sent.contains(&name) {

@@ -73,30 +73,30 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
         // Without replayed events, the client has not received a position yet.
         live_id: after == StartAfter::Now,
     };
-    begin(state, caller, handle, text, Some(subscription), Box::new(Quiet))
+    begin(state, caller, handle, text, Some(subscription), Box::new(NoEvents))
 }
 
 /// Events that a stream sends in addition to those of the log.
-pub trait News: Send {
+pub trait ExtraEvents: Send {
     /// Returns the next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only while
     /// nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream. Must be cancellation
     /// safe.
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>>;
 }
 
-/// A source without news.
-struct Quiet;
+/// A source without events.
+struct NoEvents;
 
-impl News for Quiet {
+impl ExtraEvents for NoEvents {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(std::future::pending())
     }
 }
 
-/// Serves a stream of news; `first` is the initial text. `parts` holds the [`ConnHandle`].
-pub fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
+/// Serves a stream of these events; `first` is the initial text. `parts` holds the [`ConnHandle`].
+pub fn stream(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, extra: Box<dyn ExtraEvents>) -> Response {
     match handle(parts) {
-        Ok(handle) => begin(state, caller, handle, first, None, news),
+        Ok(handle) => begin(state, caller, handle, first, None, extra),
         Err(problem) => problem.into_response(),
     }
 }
@@ -108,8 +108,8 @@ fn handle(parts: &Parts) -> Result<&ConnHandle, Problem> {
         return Err(Problem::internal());
     };
     if parts.version != Version::HTTP_11 {
-        let words = "an event stream needs HTTP/1.1";
-        return Err(Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close());
+        let detail = "an event stream needs HTTP/1.1";
+        return Err(Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", detail).close());
     }
     Ok(handle)
 }
@@ -120,7 +120,7 @@ fn begin(
     handle: &ConnHandle,
     first: Vec<u8>,
     subscription: Option<NewSubscription>,
-    mut news: Box<dyn News>,
+    mut extra: Box<dyn ExtraEvents>,
 ) -> Response {
     let account = state.account(&caller);
     let framing = StreamStart::framing(handle);
@@ -137,7 +137,7 @@ fn begin(
             None => link.push_sse(|out| out.extend_from_slice(&first)),
         }
         drop(first);
-        let clean = run(&state, &caller, &link, &mut *news).await;
+        let clean = run(&state, &caller, &link, &mut *extra).await;
         drop(leave);
         if !clean || !finish(&link).await {
             // In the middle of an event, the response can only be aborted.
@@ -173,24 +173,24 @@ fn retry() -> u16 {
 }
 
 /// Serves until the stream ends. Returns whether it may end properly: if not, the client has disconnected or the connection has failed.
-async fn run(state: &Core, caller: &Caller, link: &ClientLink, news: &mut dyn News) -> bool {
+async fn run(state: &Core, caller: &Caller, link: &ClientLink, extra: &mut dyn ExtraEvents) -> bool {
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
     let mut stop = state.stop.clone();
     let _online = state.auth.online(caller);
     let mut beat_at = Instant::now() + HEARTBEAT;
-    let mut gone = std::pin::pin!(link.gone());
+    let mut disconnected = std::pin::pin!(link.disconnected());
     loop {
         let flow = link.flush().await;
         // If the frames exceed the account, the client reconnects with its cursor.
-        if flow == Flow::Dead || link.over() {
+        if flow == Flow::Dead || link.is_over_limit() {
             return false;
         }
         let wake_at = if flow == Flow::Blocked { link.stalls_at() } else { beat_at };
         tokio::select! {
-            () = &mut gone => return false,
+            () = &mut disconnected => return false,
             () = link.wait(flow) => {}
-            next = news.next(), if flow == Flow::Done => match next {
+            next = extra.next(), if flow == Flow::Done => match next {
                 Some(text) => link.push_sse(|out| out.extend_from_slice(&text)),
                 None => return true,
             },
@@ -228,7 +228,7 @@ async fn finish(link: &ClientLink) -> bool {
                 Flow::Blocked | Flow::Cold => {}
             }
             tokio::select! {
-                () = link.gone() => return false,
+                () = link.disconnected() => return false,
                 () = link.wait(flow) => {}
             }
         }

@@ -130,7 +130,7 @@ impl Subscription {
     }
 
     /// Records whether the log had to be read from the store.
-    fn stands(&mut self, cold: bool, log: &Log, framing: Framing, out: &mut Vec<u8>) {
+    fn record_lag(&mut self, cold: bool, log: &Log, framing: Framing, out: &mut Vec<u8>) {
         self.hot |= !cold;
         if cold && self.hot && self.live_at.is_none() && self.fell.is_none() {
             self.fell = Some(log.head().0.saturating_sub(self.position.0));
@@ -163,13 +163,13 @@ impl State {
     /// Records that the client read `taken` bytes.
     fn advance(&mut self, taken: usize) {
         self.progress = Instant::now();
-        let of_page = taken.min(self.page.len());
-        self.page.advance(of_page);
+        let from_page = taken.min(self.page.len());
+        self.page.advance(from_page);
         if self.page.is_empty() {
             self.page = Bytes::new();
             self.page_charge = None;
         }
-        self.out.advance(taken - of_page);
+        self.out.advance(taken - from_page);
     }
 
     /// Returns all waiting bytes, in one piece that is charged until it is dropped.
@@ -226,8 +226,8 @@ impl Streamed {
         &self.account
     }
 
-    pub(super) fn over(&self) -> bool {
-        self.state.lock().out.over()
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.state.lock().out.is_over_limit()
     }
 
     pub(super) fn stalls_at(&self) -> Instant {
@@ -271,12 +271,12 @@ impl Streamed {
 
     pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = self.state.lock();
-        let place = |sub: &Subscription| match sub.live_at {
+        let position_of = |sub: &Subscription| match sub.live_at {
             // The subscription had no events since: it has everything up to the head.
             None => self.log.level(&sub.filter, sub.position).unwrap_or(sub.position),
             Some(_) => sub.position,
         };
-        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
+        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(position_of(sub)))).collect()
     }
 
     /// Sends as much as the transport accepts. Never waits.
@@ -404,7 +404,7 @@ impl Streamed {
         let Some(at) = state.subs.iter().position(|sub| Arc::ptr_eq(&sub.reader, reader)) else { return false };
         let mut frames = Vec::new();
         let sub = &mut state.subs[at];
-        sub.stands(follow.is_cold(), &self.log, self.framing, &mut frames);
+        sub.record_lag(follow.is_cold(), &self.log, self.framing, &mut frames);
         let Some((page, mut charge)) = read else {
             // No events for the subscription up to there.
             sub.position = follow.cursor().position;
@@ -425,7 +425,7 @@ impl Streamed {
     }
 
     /// Waits until the client has dropped the response. Cancellation safe.
-    pub(super) async fn gone(&self) {
+    pub(super) async fn disconnected(&self) {
         match &self.transport {
             Transport::Body { chunks, .. } => chunks.closed().await,
             Transport::Upgraded(_) => std::future::pending().await,
@@ -439,8 +439,8 @@ impl Streamed {
             let mut wire = wire.lock();
             let Some(wire) = &mut *wire else { return Poll::Ready(Err(ErrorKind::NotConnected.into())) };
             if wire.read.is_empty() && wire.end.is_none() {
-                let mut room = [0; READ];
-                let mut read = ReadBuf::new(&mut room);
+                let mut buffer = [0; READ];
+                let mut read = ReadBuf::new(&mut buffer);
                 match Pin::new(&mut wire.io).poll_read(cx, &mut read) {
                     Poll::Ready(Ok(())) if !read.filled().is_empty() => {
                         wire.read = Bytes::copy_from_slice(read.filled());

@@ -136,7 +136,7 @@ pub(super) async fn ask_outcome(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let missing = || no_such("request_not_found", "request");
     let ask = call.params.get(1).and_then(|(_, text)| text.parse::<RequestId>().ok()).ok_or_else(missing)?;
-    let wait = QueryParameters::of(&call).number("wait", 0)?;
+    let wait = QueryParameters::from_call(&call).number("wait", 0)?;
     json(StatusCode::OK, &wait_for_ask(&state, &permit, &session.session_id, &ask, wait).await?)
 }
 
@@ -170,7 +170,7 @@ fn name(call: &Call) -> Result<String, Problem> {
 
 /// Checks that the session's own agent makes the call, if the caller requires it: `plexus mcp --shared`.
 async fn is_of_this_agent(state: &Core, call: &Call, session: &SessionId) -> Result<(), Problem> {
-    let Some(digest) = QueryParameters::of(call).get("call").map(str::to_owned) else { return Ok(()) };
+    let Some(digest) = QueryParameters::from_call(call).get("call").map(str::to_owned) else { return Ok(()) };
     let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;
     Ok(state.directory.surfaces().calls_tool(session, &digest).await?)
 }

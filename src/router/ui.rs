@@ -64,7 +64,7 @@ enum UiCommand {
 /// The outcome of a [`UiCommand`].
 enum UiResult {
     Started { id: String, outcome: Result<StartedPrompt, RpcError> },
-    Told { id: String, outcome: Result<LoadedHistory, RpcError> },
+    HistoryRead { id: String, outcome: Result<LoadedHistory, RpcError> },
 }
 
 /// An accepted prompt, with the session's state before it.
@@ -93,14 +93,14 @@ pub(super) struct Ui {
     session: Option<SessionId>,
     follow: Option<FollowLog>,
     orders: VecDeque<UiCommand>,
-    doing: Option<JoinHandle<UiResult>>,
+    task: Option<JoinHandle<UiResult>>,
     translator: UiTranslator,
 }
 
 impl Ui {
     pub(super) fn new(state: Core, caller: Caller, account: Account, shows: Shows) -> Self {
         let translator = UiTranslator::new(shows);
-        Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, translator }
+        Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), task: None, translator }
     }
 
     /// Returns the client's current session.
@@ -161,19 +161,19 @@ impl Ui {
     }
 
     /// Returns the next frames. Cancellation safe: calls run in a task of their own, and each outcome is taken once.
-    pub(super) async fn news(&mut self) -> Vec<u8> {
+    pub(super) async fn next_frames(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
-            if let Some(doing) = &mut self.doing {
-                let done = doing.await;
-                self.doing = None;
+            if let Some(task) = &mut self.task {
+                let done = task.await;
+                self.task = None;
                 if let Ok(done) = done {
                     self.done(done, &mut out);
                 }
             } else if let Some(command) = self.orders.pop_front() {
-                let asker =
+                let worker =
                     Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
-                self.doing = Some(tokio::spawn(asker.perform(command, self.session.clone())));
+                self.task = Some(tokio::spawn(worker.perform(command, self.session.clone())));
             } else if let Some(follow) = &mut self.follow {
                 let page = follow.page().await;
                 let mut frames = Vec::new();
@@ -192,19 +192,19 @@ impl Ui {
         match done {
             UiResult::Started { id, outcome: Ok(begun) } => {
                 self.translator.own(&begun.run);
-                say(&id, Ok(&json!({ "run_id": begun.run })), out);
+                respond(&id, Ok(&json!({ "run_id": begun.run })), out);
                 if self.session.as_ref() != Some(&begun.session.session_id) {
                     self.begin(&begun.session, begun.progress, begun.at, &begun.open, out);
                 }
             }
-            UiResult::Told { id, outcome: Ok(LoadedHistory { session, past, at, open }) } => {
+            UiResult::HistoryRead { id, outcome: Ok(LoadedHistory { session, past, at, open }) } => {
                 out.extend_from_slice(&past.frames);
-                let told = json!({ "runs": past.runs, "events_sent": past.events, "truncated": past.truncated });
-                say(&id, Ok(&told), out);
+                let summary = json!({ "runs": past.runs, "events_sent": past.events, "truncated": past.truncated });
+                respond(&id, Ok(&summary), out);
                 self.begin(&session, past.progress, at, &open, out);
             }
-            UiResult::Started { id, outcome: Err(failure) } | UiResult::Told { id, outcome: Err(failure) } => {
-                say(&id, Err(failure), out);
+            UiResult::Started { id, outcome: Err(failure) } | UiResult::HistoryRead { id, outcome: Err(failure) } => {
+                respond(&id, Err(failure), out);
             }
         }
     }
@@ -234,8 +234,8 @@ impl Ui {
     /// # Errors
     /// The list cannot be serialized.
     pub(super) fn list(&self, limit: Option<usize>) -> Result<Box<RawValue>, RpcError> {
-        let asker = Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
-        asker.list(limit.unwrap_or(LIST).min(LIST_MAX))
+        let worker = Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
+        worker.list(limit.unwrap_or(LIST).min(LIST_MAX))
     }
 }
 
@@ -264,7 +264,7 @@ impl Worker {
                 UiResult::Started { id, outcome: self.start(session, current, content).await }
             }
             UiCommand::History { id, session, runs, events } => {
-                UiResult::Told { id, outcome: self.history(&session, runs, events).await }
+                UiResult::HistoryRead { id, outcome: self.history(&session, runs, events).await }
             }
         }
     }
@@ -303,9 +303,9 @@ impl Worker {
     async fn open(&self) -> Result<Arc<SessionInfo>, RpcError> {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
-        let words = "the gateway has no agent that this device may prompt: start one with `plexus run`";
+        let detail = "the gateway has no agent that this device may prompt: start one with `plexus run`";
         let runtime_id = RuntimeInfo::preferred(&all).map(|runtime| runtime.runtime_id.clone());
-        let runtime_id = runtime_id.ok_or_else(|| RpcError::new(-32015, "runtime_not_found", words))?;
+        let runtime_id = runtime_id.ok_or_else(|| RpcError::new(-32015, "runtime_not_found", detail))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let open = OpenSession {
             runtime_id: runtime_id.clone(),
@@ -318,13 +318,13 @@ impl Worker {
         match self.state.directory.open_session(&permit, open).await {
             Ok(session) => Ok(session),
             Err(refusal @ SessionError::OneSession(_)) => {
-                let mut there = self.state.directory.sessions();
-                there.retain(|one| {
+                let mut sessions = self.state.directory.sessions();
+                sessions.retain(|one| {
                     one.runtime_id == runtime_id
                         && one.state != SessionState::Exited
                         && self.caller.sees(&one.session_id, &one.runtime_id)
                 });
-                there.into_iter().max_by_key(|one| one.updated_at).ok_or_else(|| refusal.into())
+                sessions.into_iter().max_by_key(|one| one.updated_at).ok_or_else(|| refusal.into())
             }
             Err(refusal) => Err(refusal.into()),
         }
@@ -351,8 +351,8 @@ impl Worker {
             if let Some(count) = session.message_count {
                 row["message_count"] = count.into();
             }
-            if let Some(words) = &session.last_user_message {
-                row["last_user_message"] = words.as_str().into();
+            if let Some(text) = &session.last_user_message {
+                row["last_user_message"] = text.as_str().into();
             }
             row
         };
@@ -362,7 +362,7 @@ impl Worker {
     }
 }
 
-fn say(id: &str, outcome: Result<&Value, RpcError>, out: &mut Vec<u8>) {
+fn respond(id: &str, outcome: Result<&Value, RpcError>, out: &mut Vec<u8>) {
     let outcome = outcome.and_then(|result| {
         serde_json::value::to_raw_value(result).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
     });

@@ -68,8 +68,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves the native WebSocket: responds to the handshake and serves the connection from then on.
 pub(super) async fn serve(state: Core, caller: Caller, parts: Parts) -> Response {
-    let of = (state.clone(), caller.clone());
-    upgrade_linked(state, caller, parts, move |link| Rpc::new(of.0, of.1, link))
+    let (core, device) = (state.clone(), caller.clone());
+    upgrade_linked(state, caller, parts, move |link| Rpc::new(core, device, link))
 }
 
 /// Responds to the handshake of a WebSocket, and serves the connection with this protocol. The caller needs the scope `watch`.
@@ -170,7 +170,7 @@ fn offers(headers: &HeaderMap) -> bool {
 /// The connection as tungstenite uses it: reads do not wait, writes go to a buffer.
 struct Tap<'a> {
     link: &'a ClientLink,
-    said: Vec<u8>,
+    written: Vec<u8>,
     assembly: &'a mut Assembly,
     /// Number of bytes that may be read before other work gets a turn.
     left: &'a mut usize,
@@ -181,7 +181,7 @@ impl Read for Tap<'_> {
         if *self.left == 0 {
             return Err(ErrorKind::WouldBlock.into());
         }
-        self.assembly.room(buf.len()).map_err(io::Error::other)?;
+        self.assembly.charge_bytes(buf.len()).map_err(io::Error::other)?;
         let read = self.link.try_read(buf)?;
         *self.left = self.left.saturating_sub(read);
         self.assembly.bytes += read;
@@ -205,7 +205,7 @@ impl Assembly {
     }
 
     /// Charges the bytes that are about to be read.
-    fn room(&mut self, more: usize) -> Result<(), LedgerFull> {
+    fn charge_bytes(&mut self, more: usize) -> Result<(), LedgerFull> {
         let needed = (self.bytes + more).saturating_sub(FREE).saturating_mul(CLIENT_FOOTPRINT);
         // In steps, because a message takes many reads.
         if needed > self.charge.bytes() { self.charge.resize(needed.next_multiple_of(FREE)) } else { Ok(()) }
@@ -227,15 +227,15 @@ impl Assembly {
     }
 
     /// Returns the time at which an incomplete message is abandoned: it has the time that a body over HTTP has.
-    fn until(&self, patience: Duration) -> Option<Instant> {
+    fn until(&self, per_stride: Duration) -> Option<Instant> {
         let strides = u32::try_from(self.bytes / BODY_STRIDE).unwrap_or(u32::MAX);
-        self.since.map(|since| since + patience.saturating_mul(strides.saturating_add(1)))
+        self.since.map(|since| since + per_stride.saturating_mul(strides.saturating_add(1)))
     }
 }
 
 impl Write for Tap<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.said.extend_from_slice(buf);
+        self.written.extend_from_slice(buf);
         Ok(buf.len())
     }
 
@@ -247,11 +247,11 @@ impl Write for Tap<'_> {
 /// The end of a connection.
 enum End {
     /// The other end has disconnected, or the connection has failed.
-    Gone,
+    Disconnected,
     /// The client sent Close; our Close frame is queued.
-    Theirs,
+    ClosedByClient,
     /// The gateway sends Close and waits for that of the client.
-    Ours(u16, String),
+    Close(u16, String),
     /// The client violated the protocol: it gets the reason, and the connection is closed.
     Broken(u16, String),
 }
@@ -317,7 +317,7 @@ impl Client {
         flights: &mut FuturesUnordered<Reply>,
     ) -> End {
         if !caller.device().grant.scopes.contains(&Scope::Watch) {
-            return End::Ours(code::SCOPE, "the device lacks the scope `watch`".into());
+            return End::Close(code::SCOPE, "the device lacks the scope `watch`".into());
         }
         let mut revocations = state.auth.revocations();
         let mut runtimes = state.directory.runtimes_changed();
@@ -332,13 +332,13 @@ impl Client {
         loop {
             let flow = self.link.flush().await;
             if flow == Flow::Dead {
-                return End::Gone;
+                return End::Disconnected;
             }
-            if self.link.over() {
-                return End::Ours(code::NO_PROGRESS, come_back(&protocol));
+            if self.link.is_over_limit() {
+                return End::Close(code::NO_PROGRESS, resume_cursor(&protocol));
             }
             if let Some(why) = protocol.close_reason() {
-                return End::Ours(code::GOING_AWAY, why.into());
+                return End::Close(code::GOING_AWAY, why.into());
             }
             // Reading depends on the backlog, because the data that waits for the client is bounded.
             let takes = self.link.backlog() < BACKLOG;
@@ -356,7 +356,7 @@ impl Client {
             tokio::select! {
                 ready = self.link.readable(), if reading && !self.more => match ready {
                     Ok(()) => self.more = true,
-                    Err(_) => return End::Gone,
+                    Err(_) => return End::Disconnected,
                 },
                 () = tokio::task::yield_now(), if reading && self.more => {}
                 () = self.link.wait(flow) => {}
@@ -365,36 +365,36 @@ impl Client {
                 }
                 changed = revocations.changed() => {
                     if changed.is_err() || !state.auth.is_enrolled(caller) {
-                        return End::Ours(code::REVOKED, "this device was revoked".into());
+                        return End::Close(code::REVOKED, "this device was revoked".into());
                     }
                 }
                 changed = runtimes.changed(), if protocol.initialized() => {
                     if changed.is_err() {
-                        return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
+                        return End::Close(code::GOING_AWAY, "the gateway is stopping".into());
                     }
                     protocol.runtimes_changed();
                 }
                 changed = forgotten.changed(), if protocol.initialized() => {
                     if changed.is_err() {
-                        return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
+                        return End::Close(code::GOING_AWAY, "the gateway is stopping".into());
                     }
-                    let Some((gone, now)) = state.directory.deleted().since(forgot) else {
+                    let Some((deleted, now)) = state.directory.deleted().since(forgot) else {
                         // The client missed some: it gets the list when it reconnects.
-                        return End::Ours(code::NO_PROGRESS, come_back(&protocol));
+                        return End::Close(code::NO_PROGRESS, resume_cursor(&protocol));
                     };
                     forgot = now;
-                    gone.iter().for_each(|session| protocol.session_deleted(session));
+                    deleted.iter().for_each(|session| protocol.session_deleted(session));
                 }
-                news = protocol.next_frames(), if flow == Flow::Done && protocol.initialized() => match news {
+                frames = protocol.next_frames(), if flow == Flow::Done && protocol.initialized() => match frames {
                     Some(frames) => self.link.push(|out| out.extend_from_slice(&frames)),
-                    None => return End::Ours(code::NORMAL, String::new()),
+                    None => return End::Close(code::NORMAL, String::new()),
                 },
-                () = stopping(&mut stop) => return End::Ours(code::GOING_AWAY, "the gateway is stopping".into()),
+                () = stopping(&mut stop) => return End::Close(code::GOING_AWAY, "the gateway is stopping".into()),
                 () = tokio::time::sleep_until(wake_at) => {
                     let initialize = (!protocol.initialized()).then_some(began + INITIALIZE);
                     if let Some(end) = self.due(flow, reading, initialize, state.limits.body, &mut ping_at) {
                         return match end {
-                            End::Ours(code::NO_PROGRESS, _) => End::Ours(code::NO_PROGRESS, come_back(&protocol)),
+                            End::Close(code::NO_PROGRESS, _) => End::Close(code::NO_PROGRESS, resume_cursor(&protocol)),
                             end => end,
                         };
                     }
@@ -420,18 +420,18 @@ impl Client {
         let now = Instant::now();
         if flow == Flow::Blocked && self.link.stalls_at() <= now {
             metrics().stalled.inc();
-            return Some(End::Ours(code::NO_PROGRESS, String::new()));
+            return Some(End::Close(code::NO_PROGRESS, String::new()));
         }
         if initialize.is_some_and(|by| now >= by) {
-            return Some(End::Ours(code::POLICY, "no `initialize` was received".into()));
+            return Some(End::Close(code::POLICY, "no `initialize` was received".into()));
         }
         if reading && !self.more && self.assembly.until(body).is_some_and(|until| until <= now) {
-            return Some(End::Ours(code::POLICY, "a message took too long".into()));
+            return Some(End::Close(code::POLICY, "a message took too long".into()));
         }
         if now >= *ping_at {
             // The gateway does not read from a client that does not read its replies, so the client's silence means nothing.
             if reading && self.missed >= PINGS_MISSED {
-                return Some(End::Gone);
+                return Some(End::Disconnected);
             }
             self.missed = self.missed.saturating_add(1);
             *ping_at = now + PING;
@@ -467,12 +467,12 @@ impl Client {
                     }
                 }
                 Ok(Message::Binary(_)) => {
-                    return Some(End::Ours(code::TEXT_ONLY, "send one JSON-RPC message per text frame".into()));
+                    return Some(End::Close(code::TEXT_ONLY, "send one JSON-RPC message per text frame".into()));
                 }
                 Ok(Message::Close(_)) => {
                     // The next read makes tungstenite write its response.
                     let _ = self.read();
-                    return Some(End::Theirs);
+                    return Some(End::ClosedByClient);
                 }
                 Ok(Message::Ping(payload) | Message::Pong(payload)) => {
                     self.missed = 0;
@@ -491,26 +491,26 @@ impl Client {
     }
 
     fn read(&mut self) -> Result<Message, WsError> {
-        let mut tap = Tap { link: &self.link, said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
+        let mut tap = Tap { link: &self.link, written: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let outcome = self.context.read(&mut tap);
-        let said = tap.said;
-        if !said.is_empty() {
-            self.link.push(|out| out.extend_from_slice(&said));
+        let written = tap.written;
+        if !written.is_empty() {
+            self.link.push(|out| out.extend_from_slice(&written));
         }
         outcome
     }
 
     /// Sends Close, waits for that of the other end, and closes the connection. Takes [`CLOSING`] at most.
     async fn end(mut self, end: End) {
-        let mut wait_for_theirs = false;
+        let mut wait_for_close = false;
         match end {
-            End::Gone => return,
-            End::Theirs => {}
-            End::Ours(code, reason) => {
-                self.say_close(code, reason);
-                wait_for_theirs = true;
+            End::Disconnected => return,
+            End::ClosedByClient => {}
+            End::Close(code, reason) => {
+                self.send_close(code, reason);
+                wait_for_close = true;
             }
-            End::Broken(code, reason) => self.say_close(code, reason),
+            End::Broken(code, reason) => self.send_close(code, reason),
         }
         let until = Instant::now() + CLOSING;
         let _ = tokio::time::timeout_at(until, async {
@@ -519,12 +519,12 @@ impl Client {
                 match flow {
                     Flow::Dead => return,
                     Flow::Blocked => {}
-                    Flow::Done | Flow::Cold if wait_for_theirs => {}
+                    Flow::Done | Flow::Cold if wait_for_close => {}
                     Flow::Done | Flow::Cold => break,
                 }
                 tokio::select! {
                     () = self.link.wait(flow) => {}
-                    readable = self.link.readable(), if wait_for_theirs => {
+                    readable = self.link.readable(), if wait_for_close => {
                         if readable.is_err() {
                             return;
                         }
@@ -534,7 +534,7 @@ impl Client {
                                 Ok(_) => {}
                                 Err(WsError::Io(error)) if error.kind() == ErrorKind::WouldBlock => break,
                                 Err(_) => {
-                                    wait_for_theirs = false;
+                                    wait_for_close = false;
                                     break;
                                 }
                             }
@@ -561,35 +561,35 @@ impl Client {
         .await;
     }
 
-    fn say_close(&mut self, code: u16, reason: String) {
+    fn send_close(&mut self, code: u16, reason: String) {
         let mut reason = reason;
         // A control frame's payload is 125 bytes, two of them the code.
         reason.truncate(reason.floor_char_boundary(123));
-        let mut tap = Tap { link: &self.link, said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
+        let mut tap = Tap { link: &self.link, written: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
         // The buffer accepts everything; an error only means that the other end closed before.
         let _ = self.context.close(&mut tap, Some(frame));
-        let said = tap.said;
-        self.link.push(|out| out.extend_from_slice(&said));
+        let written = tap.written;
+        self.link.push(|out| out.extend_from_slice(&written));
     }
 }
 
 /// Returns the cursor at which a client resumes after its connection is closed; empty if it follows nothing.
-fn come_back(protocol: &impl SocketProtocol) -> String {
+fn resume_cursor(protocol: &impl SocketProtocol) -> String {
     protocol.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
 /// Returns the end that an error of a read implies.
 fn ended(error: WsError) -> End {
     match error {
-        WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
+        WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Disconnected,
         WsError::Protocol(error) => End::Broken(code::PROTOCOL, error.to_string()),
         WsError::Utf8(_) => End::Broken(code::NOT_UTF8, "text must be UTF-8".into()),
         WsError::Capacity(_) => End::Broken(code::TOO_BIG, format!("a message may have at most {MESSAGE_MAX} bytes")),
-        WsError::ConnectionClosed => End::Theirs,
+        WsError::ConnectionClosed => End::ClosedByClient,
         WsError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<LedgerFull>()) => {
             End::Broken(code::TRY_LATER, format!("over_limit: {error}"))
         }
-        _ => End::Gone,
+        _ => End::Disconnected,
     }
 }

@@ -361,7 +361,8 @@ impl Front {
     /// A router with these memory limits.
     pub async fn holding(accounts: plexus::ledger::LedgerLimits) -> Self {
         let ledger = Ledger::new(accounts);
-        let limits = ListenLimits { drain: Duration::from_millis(500), stall: STALL, ..ListenLimits::over(&ledger) };
+        let limits =
+            ListenLimits { drain: Duration::from_millis(500), stall: STALL, ..ListenLimits::with_ledger(&ledger) };
         Self::all(limits, GateLimits::default(), STALL, Connections::default(), ledger).await
     }
 
@@ -393,7 +394,7 @@ impl Front {
             Notifier::open(home.path(), &log, NotifySettings::default(), Arc::clone(&public_addresses)).unwrap();
         let directory = Directory::open(log, Arc::new(Fake), SessionRules::default()).await.unwrap();
         let (stop, stopped) = watch::channel(false);
-        let fans = Fans::over(&directory, stall);
+        let fans = Fans::for_directory(&directory, stall);
         let core = Core {
             directory,
             fans,

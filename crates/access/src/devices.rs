@@ -22,7 +22,7 @@ use plexus_risk::Effect;
 use plexus_router::described::{Parameter, number, one_of};
 use plexus_router::guard::{self, Call, Policy, Route};
 use plexus_router::reply::{
-    QueryParameters, RouteResult, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
+    QueryParameters, RouteResult, bad_query, created, gateway, json, no_content, no_such, poll_wait, session_of, waits,
     within_limit,
 };
 use plexus_router::routes::{
@@ -300,7 +300,7 @@ fn pairing_id(call: &Call) -> String {
 
 async fn pairing(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let wait = waits(&query)?;
     let known = match query.get("known") {
         None | Some("waiting") => PairingState::Waiting,
@@ -340,7 +340,7 @@ async fn fetch(state: Core, call: Call) -> RouteResult {
     let FetchToken { ticket, wait } = call.json()?;
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
-        fetched = state.auth.fetch(&ticket, patience(wait)) => fetched?,
+        fetched = state.auth.fetch(&ticket, poll_wait(wait)) => fetched?,
         () = stopping(&mut stop) => FetchedPairing::Waiting,
     };
     match fetched {

@@ -255,7 +255,7 @@ impl Listeners {
 
     /// Begins to serve: the current listener, and those that are added later.
     pub async fn serve(&self, app: axum::Router, ledger: &Ledger) {
-        let service = TlsService { app, limits: TlsLimits::over(&ListenLimits::over(ledger)) };
+        let service = TlsService { app, limits: TlsLimits::with_http(&ListenLimits::with_ledger(ledger)) };
         let mut state = self.shared.changing.lock().await;
         if let Some(tls) = &mut state.tls {
             tls.serve(&service, &self.shared.addresses);

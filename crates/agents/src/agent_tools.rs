@@ -101,7 +101,7 @@ fn skills_of(response: &Value) -> Skills {
 
 async fn mcp(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
-    let scope = match QueryParameters::of(&call).get("scope") {
+    let scope = match QueryParameters::from_call(&call).get("scope") {
         None | Some("" | "loaded") => "loaded",
         Some("configured") => "configured",
         Some(_) => return Err(bad_query("`scope` must be loaded or configured".into())),

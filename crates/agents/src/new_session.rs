@@ -24,7 +24,9 @@ use plexus_auth::{Admin, Caller, Permit, Prompt};
 use plexus_risk::Effect;
 use plexus_router::described::Parameter;
 use plexus_router::guard::{Call, Route};
-use plexus_router::reply::{RouteResult, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
+use plexus_router::reply::{
+    RouteResult, created, gateway, has_any_right, idempotency_key, no_such, runtime_for, within_limit,
+};
 use plexus_router::routes::{JSON, POST, PROMPTS, route};
 use plexus_router::{Core, Problem};
 use plexus_sessions::{Directory, FirstSettings, OpenSession, SessionError, Worktrees};
@@ -274,7 +276,7 @@ fn existing_runtime(
         info.state != RuntimeState::Exited
             && runs(info, &spec.dialect, &spec.connect)
             && (!named || info.runtime_id == spec.id)
-            && knows(caller, Target::Runtime(&info.runtime_id))
+            && has_any_right(caller, Target::Runtime(&info.runtime_id))
     };
     let all = state.core.directory.runtimes().into_iter().filter(fits);
     all.min_by_key(|info| (info.state != RuntimeState::Ready, info.runtime_id != spec.id))

@@ -34,7 +34,7 @@ pub fn routes() -> Vec<Route<Core>> {
 
 async fn list(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Watch>(&state, &call)?;
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let limit = query.number("limit", PAGE)?.clamp(1, RESUMABLE_MAX);
     let at = match query.get("cursor").filter(|text| !text.is_empty()) {
         Some(text) => text.parse().map_err(|()| bad_query("`cursor` does not come from a listing".into()))?,

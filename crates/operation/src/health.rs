@@ -50,7 +50,7 @@ pub fn routes() -> Vec<Route<HealthState>> {
 }
 
 async fn healthz(state: HealthState, call: Call) -> RouteResult {
-    let text = match QueryParameters::of(&call).get("challenge") {
+    let text = match QueryParameters::from_call(&call).get("challenge") {
         None => "ok\n".to_owned(),
         Some(challenge) => {
             let message = "a challenge must be 32 to 128 ASCII letters and digits";

@@ -105,13 +105,13 @@ fn run(query: &QueryParameters) -> Result<Option<RunId>, Problem> {
 
 async fn list(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let run = run(&QueryParameters::of(&call))?;
+    let run = run(&QueryParameters::from_call(&call))?;
     json(StatusCode::OK, &state.directory.changes().list(&session, run).await.map_err(problem)?)
 }
 
 async fn file(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
     let run = run(&query)?;
     json(StatusCode::OK, &state.directory.changes().file(&session, path, run).await.map_err(problem)?)
@@ -119,7 +119,7 @@ async fn file(state: Core, call: Call) -> RouteResult {
 
 async fn patch(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let query = QueryParameters::of(&call);
+    let query = QueryParameters::from_call(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
     Ok(body(
         StatusCode::OK,

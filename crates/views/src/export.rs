@@ -15,7 +15,7 @@ use plexus_ledger::{Account, Charge};
 use plexus_protocol::{Position, SessionInfo};
 use plexus_router::described::{Parameter, one_of};
 use plexus_router::guard::{Call, Route};
-use plexus_router::history::{in_time, room, stays, text};
+use plexus_router::history::{fits_charge, in_time, text, wait_for_charge};
 use plexus_router::reply::{parameter, session_of};
 use plexus_router::routes::{GET, NOTHING, WATCH, route};
 use plexus_router::{Core, Problem, wire};
@@ -74,7 +74,7 @@ impl Writing {
         let (page, charge) = loop {
             // The charge for the fold is released only at the end: waiting for it would never end.
             let free = self.account.most().saturating_sub(self.held.bytes());
-            let mut charge = room(&self.state, &self.caller, &self.account, requested.min(free)).await?;
+            let mut charge = wait_for_charge(&self.state, &self.caller, &self.account, requested.min(free)).await?;
             // Taken after the charge, which clients may hold for long: agents wait for this turn, too.
             if requested > self.account.most() && turn.is_none() {
                 let mut exempt = in_time(&self.state, &self.caller, self.state.ledger.exempt()).await?;
@@ -83,7 +83,7 @@ impl Writing {
             }
             let page = log.read(&self.filter, self.next, SLICE).await.map_err(std::io::Error::other)?;
             let bytes = 2 * page.events.iter().map(|event| event.weight()).sum::<usize>();
-            if stays(&mut charge, requested, bytes) {
+            if fits_charge(&mut charge, requested, bytes) {
                 break (page, charge);
             }
             requested = bytes;

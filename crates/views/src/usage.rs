@@ -140,7 +140,7 @@ fn project_root(session: &SessionInfo) -> String {
 }
 
 async fn usage(state: Core, call: Call) -> RouteResult {
-    let (query, caller) = (QueryParameters::of(&call), call.caller()?);
+    let (query, caller) = (QueryParameters::from_call(&call), call.caller()?);
     let usage = UsageQuery::from_parameters(&query, std::time::SystemTime::now().into())?;
     let session = match query.get("session_id") {
         Some(id) => {

@@ -25,8 +25,8 @@ pub(super) struct Batch {
 impl Batch {
     pub(super) fn encode(encoder: &Encoder, events: &[Arc<Event>], after: Position, last: Position) -> Self {
         let native = encoder.projection == Projection::Native;
-        let of_native = |event: &Event| event.native.as_ref().filter(|_| native).map_or(0, Bytes::len);
-        let weight: usize = events.iter().map(|event| event.body.len() + of_native(event) + ENVELOPE).sum();
+        let native_len = |event: &Event| event.native.as_ref().filter(|_| native).map_or(0, Bytes::len);
+        let weight: usize = events.iter().map(|event| event.body.len() + native_len(event) + ENVELOPE).sum();
         let (mut bytes, mut ends) = (Vec::with_capacity(weight), Vec::with_capacity(events.len()));
         encoder.events(&mut bytes, events, |position, end| {
             ends.push((position, u32::try_from(end).unwrap_or(u32::MAX)));

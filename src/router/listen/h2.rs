@@ -40,7 +40,7 @@ const MISTAKES: usize = 128;
 /// Time between pings, and maximum time for the response: a dead client is detected after both.
 const PING: Duration = Duration::from_secs(20);
 /// Time between two checks of an idle connection.
-const LOOK: Duration = Duration::from_secs(5);
+const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
 
 /// Maximum number of concurrent requests over HTTP/2 in all connections; further ones wait.
 const ALL_STREAMS: usize = 4096;
@@ -50,12 +50,12 @@ pub(super) struct Http2Shared {
     pub(super) limits: TlsLimits,
     streams: Arc<Semaphore>,
     pub(super) stop: watch::Receiver<bool>,
-    streams_of: Arc<Addresses>,
+    streams_by_address: Arc<Addresses>,
 }
 
 impl Http2Shared {
     pub(super) fn new(limits: TlsLimits, stop: watch::Receiver<bool>) -> Self {
-        Self { limits, streams: Arc::new(Semaphore::new(ALL_STREAMS)), stop, streams_of: Arc::default() }
+        Self { limits, streams: Arc::new(Semaphore::new(ALL_STREAMS)), stop, streams_by_address: Arc::default() }
     }
 }
 
@@ -97,7 +97,7 @@ where
                 // The code that accepted the connection closes it if it takes too long.
                 break connection.await;
             }
-            () = tokio::time::sleep(LOOK.min(shared.limits.idle)) => {
+            () = tokio::time::sleep(IDLE_CHECK_EVERY.min(shared.limits.idle)) => {
                 let now = begun.load(Ordering::Relaxed);
                 if busy.load(Ordering::Relaxed) > 0 || now != seen {
                     (idle_since, seen) = (tokio::time::Instant::now(), now);
@@ -133,7 +133,7 @@ impl Drop for Busy {
 /// The error of a stream that is reset because a new connection needed its place among the unauthenticated ones.
 #[derive(Debug, thiserror::Error)]
 #[error("an unauthenticated request was replaced by another")]
-struct MadeRoom;
+struct Replaced;
 
 /// Handles one request and its response.
 async fn exchange<A: ListenApp>(
@@ -142,14 +142,14 @@ async fn exchange<A: ListenApp>(
     app: A,
     shared: Arc<Http2Shared>,
     busy: Busy,
-) -> Result<Response<Body>, MadeRoom> {
+) -> Result<Response<Body>, Replaced> {
     if request.method() == Method::CONNECT {
-        let words = "CONNECT is not supported; for WebSockets use HTTP/1.1: connect without `h2` in ALPN";
-        return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
+        let detail = "CONNECT is not supported; for WebSockets use HTTP/1.1: connect without `h2` in ALPN";
+        return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", detail).into_response());
     }
-    let Some(address_slot) = from.enter(&shared.streams_of, shared.limits.streams_per_address) else {
-        let words = "too many requests of this address are in progress: wait until one ends";
-        return Ok(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response());
+    let Some(address_slot) = from.enter(&shared.streams_by_address, shared.limits.streams_per_address) else {
+        let detail = "too many requests of this address are in progress: wait until one ends";
+        return Ok(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(1).into_response());
     };
     let Ok(permit) = Arc::clone(&shared.streams).acquire_owned().await else {
         return Ok(Problem::internal().into_response());
@@ -169,7 +169,7 @@ async fn exchange<A: ListenApp>(
             Ok(response) => response,
             Err(never) => match never {},
         },
-        () = stranger.cut() => return Err(MadeRoom),
+        () = stranger.cut() => return Err(Replaced),
     };
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")] {
         response.headers_mut().remove(name);

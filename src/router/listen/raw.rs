@@ -59,7 +59,7 @@ const ARMED: u8 = 1;
 /// The state after the write buffer was empty: the head is written.
 const READY: u8 = 2;
 /// The state after hyper has dropped the held body: the client disconnected, or the connection failed.
-const GONE: u8 = 3;
+const DROPPED: u8 = 3;
 
 /// The progress of hyper with a held response.
 #[derive(Debug, Default)]
@@ -105,8 +105,8 @@ impl RawHandle {
     }
 
     /// Waits until hyper has dropped the held body: its client disconnected or the connection failed. Cancellation safe.
-    pub async fn gone(&self) {
-        self.flushed.until(|state| state == GONE).await;
+    pub async fn disconnected(&self) {
+        self.flushed.until(|state| state == DROPPED).await;
     }
 }
 
@@ -136,7 +136,7 @@ impl hyper::body::Body for HeldBody {
 
 impl Drop for HeldBody {
     fn drop(&mut self) {
-        self.watch.set(GONE);
+        self.watch.set(DROPPED);
     }
 }
 

@@ -37,7 +37,7 @@ use super::{ListenApp, Slot, accept, connection};
 use plexus_metrics::metrics;
 
 /// Time between two checks of the files of the certificate.
-const LOOK: Duration = Duration::from_secs(2);
+const FILE_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// Maximum number of encrypted bytes that wait for a client's socket; with more, the connection's writers wait.
 const SEND: usize = 16 << 10;
 /// Maximum time for a client to close the connection after the last data was sent.
@@ -62,12 +62,12 @@ pub enum TlsError {
         error: io::Error,
     },
     /// A file does not contain what it should.
-    #[error("{}: {what}", .path.display())]
+    #[error("{}: {problem}", .path.display())]
     Bad {
         /// The file.
         path: PathBuf,
         /// The problem, and the fix.
-        what: String,
+        problem: String,
     },
 }
 
@@ -107,7 +107,7 @@ impl Tls {
         let provided = Arc::clone(&provider);
         let served = Arc::new(Served { cert: cert.into(), key: key.into(), current, opened, provider: provided });
         let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let bad = |error: rustls::Error| TlsError::Bad { path: cert.into(), what: error.to_string() };
+        let bad = |error: rustls::Error| TlsError::Bad { path: cert.into(), problem: error.to_string() };
         let mut config = versions.map_err(bad)?.with_no_client_auth().with_cert_resolver(Arc::clone(&served) as _);
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
         Ok(Self { config: Arc::new(config), served })
@@ -129,7 +129,7 @@ impl Tls {
         show_end(&current.load());
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(FILE_CHECK_EVERY) => {}
                 () = stopping(&mut stop) => return,
             }
             let now = stamp(cert, key).await;
@@ -179,7 +179,7 @@ pub fn certificate_end(cert: &Path) -> Result<i64, TlsError> {
     match X509Certificate::from_der(&chain[0]) {
         Ok((_, first)) => Ok(first.validity().not_after.timestamp()),
         Err(error) => {
-            Err(TlsError::Bad { path: cert.into(), what: format!("the first certificate cannot be read: {error}") })
+            Err(TlsError::Bad { path: cert.into(), problem: format!("the first certificate cannot be read: {error}") })
         }
     }
 }
@@ -190,7 +190,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 
 /// Returns the certificates of a file in PEM, at least one.
 fn chain(cert: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bad = |what: String| TlsError::Bad { path: cert.into(), what };
+    let bad = |problem: String| TlsError::Bad { path: cert.into(), problem };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
     let chain = chain.map_err(|error| bad(format!("not a certificate in PEM: {error}")))?;
     if chain.is_empty() {
@@ -200,7 +200,7 @@ fn chain(cert: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-    let bad = |path: &Path, what: String| TlsError::Bad { path: path.into(), what };
+    let bad = |path: &Path, problem: String| TlsError::Bad { path: path.into(), problem };
     let chain = chain(cert)?;
     if let Err(error) = webpki::EndEntityCert::try_from(&chain[0]) {
         return Err(bad(cert, format!("the first certificate cannot be read: {error}")));
@@ -218,7 +218,7 @@ fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedK
 struct Shared {
     http2: Arc<Http2Shared>,
     acceptor: TlsAcceptor,
-    connections_of: Arc<Addresses>,
+    connections_by_address: Arc<Addresses>,
 }
 
 /// Serves `app` over TLS until `stop` becomes `true`, like [`serve`](super::serve). `trusted` returns whether an address is a trusted
@@ -236,15 +236,15 @@ pub async fn serve_tls<A: ListenApp>(
     let shared = Arc::new(Shared {
         http2: Arc::new(Http2Shared::new(limits, stop.clone())),
         acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
-        connections_of: Arc::default(),
+        connections_by_address: Arc::default(),
     });
     let each = |stream: TcpStream, peer: SocketAddr, slot| {
         let from = Source { peer, shares: !trusted(peer.ip()) };
-        let place = from.enter(&shared.connections_of, shared.http2.limits.per_address);
+        let address_slot = from.enter(&shared.connections_by_address, shared.http2.limits.per_address);
         let (app, shared) = (app.clone(), Arc::clone(&shared));
         async move {
             // An address that has used its share gets no response: that would cost more than it is worth.
-            let Some(_place) = place else { return };
+            let Some(_address_slot) = address_slot else { return };
             secure(stream, from, slot, app, &shared).await;
         }
     };

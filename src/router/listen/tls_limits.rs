@@ -24,7 +24,7 @@ pub struct TlsLimits {
 
 impl TlsLimits {
     /// Returns the defaults, with the parts of `http` that all listeners share.
-    pub fn over(http: &ListenLimits) -> Self {
+    pub fn with_http(http: &ListenLimits) -> Self {
         Self {
             http: ListenLimits { connections: CONNECTIONS, ..http.clone() },
             per_address: 64,
@@ -37,6 +37,6 @@ impl TlsLimits {
 
 impl Default for TlsLimits {
     fn default() -> Self {
-        Self::over(&ListenLimits::default())
+        Self::with_http(&ListenLimits::default())
     }
 }

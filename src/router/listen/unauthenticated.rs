@@ -18,7 +18,7 @@ use plexus_ledger::{Account, Charge, Ledger};
 /// Maximum number of bytes that an unauthenticated connection may hold: hyper's buffer, and the body of one request.
 const EACH: usize = BUFFER + UNAUTHENTICATED_BODY;
 /// Maximum time that a new connection waits for a place before another one is closed for it. Its data is not read meanwhile.
-const PATIENCE: Duration = Duration::from_millis(250);
+const WAIT: Duration = Duration::from_millis(250);
 
 /// All unauthenticated connections. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,26 +33,26 @@ struct ConnectionQueue {
     next: u64,
     all: BTreeMap<u64, ConnectionEntry>,
     /// The number of connections of each address.
-    of: HashMap<IpAddr, usize>,
+    by_address: HashMap<IpAddr, usize>,
 }
 
 impl ConnectionQueue {
     fn remove(&mut self, number: u64) -> Option<ConnectionEntry> {
-        let place = self.all.remove(&number)?;
-        if let Some(count) = self.of.get_mut(&place.address) {
+        let entry = self.all.remove(&number)?;
+        if let Some(count) = self.by_address.get_mut(&entry.address) {
             *count -= 1;
             if *count == 0 {
-                self.of.remove(&place.address);
+                self.by_address.remove(&entry.address);
             }
         }
-        Some(place)
+        Some(entry)
     }
 
     /// Returns the oldest connection of the address that has the most. In a tie the address of the new connection loses.
     fn most(&self, newcomer: IpAddr) -> Option<u64> {
-        let count = |address: &IpAddr| (self.of.get(address).map_or(0, |count| *count), *address == newcomer);
-        let crowd = *self.of.keys().max_by_key(|address| count(address))?;
-        self.all.iter().find(|(_, place)| place.address == crowd).map(|(number, _)| *number)
+        let count = |address: &IpAddr| (self.by_address.get(address).map_or(0, |count| *count), *address == newcomer);
+        let busiest = *self.by_address.keys().max_by_key(|address| count(address))?;
+        self.all.iter().find(|(_, entry)| entry.address == busiest).map(|(number, _)| *number)
     }
 }
 
@@ -77,9 +77,9 @@ impl UnauthenticatedConnections {
         Self { account: ledger.strangers().clone(), queue: Arc::default() }
     }
 
-    /// Adds a new connection from this address, once there is a place, or after [`PATIENCE`]. Cancellation safe.
+    /// Adds a new connection from this address, once there is a place, or after [`WAIT`]. Cancellation safe.
     pub(super) async fn admit(&self, address: IpAddr) -> UnauthenticatedConnection {
-        let charge = tokio::time::timeout(PATIENCE, self.account.wait(EACH)).await.ok();
+        let charge = tokio::time::timeout(WAIT, self.account.wait(EACH)).await.ok();
         self.enter(address, charge)
     }
 
@@ -104,7 +104,7 @@ impl UnauthenticatedConnections {
         let (number, cut) = (queue.next, Arc::new(Notify::new()));
         queue.next += 1;
         queue.all.insert(number, ConnectionEntry { address, cut: Arc::clone(&cut), _charge: charge });
-        *queue.of.entry(address).or_default() += 1;
+        *queue.by_address.entry(address).or_default() += 1;
         UnauthenticatedConnection { number, cut, queue: Arc::clone(&self.queue) }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         let late = strangers.enter(at("192.0.2.2"), None);
         assert!(quiet.iter().chain([&late]).all(|one| one.cut().now_or_never().is_none()));
         drop((quiet, crowd, late));
-        assert!(lock(&strangers.queue).of.is_empty());
+        assert!(lock(&strangers.queue).by_address.is_empty());
     }
 
     #[test]

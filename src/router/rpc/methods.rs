@@ -175,8 +175,8 @@ impl Rpc {
 
     fn initialize(&mut self, params: Initialize) -> Result<PendingResult, RpcError> {
         if let Some(other) = params.ui_protocol {
-            let words = format!("UI protocol {other:?} is not supported; {PROTOCOL:?} is");
-            return Err(RpcError::params(words));
+            let detail = format!("UI protocol {other:?} is not supported; {PROTOCOL:?} is");
+            return Err(RpcError::params(detail));
         }
         self.client = Some(params.ui_capabilities.supports_confirm);
         self.runtimes = self.runtimes();
@@ -301,8 +301,8 @@ impl Rpc {
     }
 
     fn answer_request(&mut self, params: AnswerParams) -> Result<PendingResult, RpcError> {
-        let AnswerParams { request_id, idempotency_key, said } = params;
-        let answer = self.answer(request_id, said.into(), idempotency_key);
+        let AnswerParams { request_id, idempotency_key, answer } = params;
+        let answer = self.answer(request_id, answer.into(), idempotency_key);
         Ok(Box::pin(async move { result(&answer.await?) }))
     }
 }

@@ -19,12 +19,13 @@ pub(crate) struct AnswerParams {
     /// A repeated key returns the same receipt.
     pub(super) idempotency_key: Option<String>,
     #[serde(flatten)]
-    pub(super) said: Said,
+    pub(super) answer: UiAnswer,
 }
 
 /// An answer in the UI protocol; unknown members are ignored.
 #[derive(Deserialize, ToSchema)]
-pub(crate) struct Said {
+#[schema(as = Said)]
+pub(crate) struct UiAnswer {
     pub(super) option_id: Option<String>,
     pub(super) ok: Option<bool>,
     #[serde(default, deserialize_with = "given_text")]
@@ -44,9 +45,9 @@ fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
     Option::<String>::deserialize(deserializer).map(Some)
 }
 
-impl From<Said> for Answer {
-    fn from(said: Said) -> Self {
-        let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
+impl From<UiAnswer> for Answer {
+    fn from(answer: UiAnswer) -> Self {
+        let UiAnswer { option_id, ok, value, ids, answers, reason, remember, edited, digest } = answer;
         Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
     }
 }

@@ -9,14 +9,14 @@ impl Rpc {
         if self.client.is_some() && self.ui.is_none() {
             return Err(RpcError::new(-32600, "invalid_request", "this connection already uses the native protocol"));
         }
-        let wants: UiInitialize = parse(params)?;
+        let initialize: UiInitialize = parse(params)?;
         self.client = Some(false);
         let account = self.link.account().clone();
-        self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, wants.ui_capabilities)));
+        self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, initialize.ui_capabilities)));
         Ok(now(result(&json!({
             "protocol_version": PROTOCOL,
             "server": { "name": "plexus", "version": self.state.version },
-            "server_capabilities": self.ui_capabilities(wants.session_id.as_ref()),
+            "server_capabilities": self.ui_capabilities(initialize.session_id.as_ref()),
         }))))
     }
 
@@ -54,10 +54,10 @@ impl Rpc {
         let Some(ui) = &mut self.ui else { return Err(RpcError::no_method(method)) };
         match method {
             "run.start" => {
-                let mut wants: StartRun = parse(params)?;
-                let session = wants.session_id.take();
-                wants.extra_members = params.and_then(|params| unknown_start_members(params.get()));
-                ui.start(id.to_owned(), session, Self::content(wants)?)?;
+                let mut start: StartRun = parse(params)?;
+                let session = start.session_id.take();
+                start.extra_members = params.and_then(|params| unknown_start_members(params.get()));
+                ui.start(id.to_owned(), session, Self::content(start)?)?;
                 return Ok(None);
             }
             "session.history" => {
@@ -109,20 +109,20 @@ impl Rpc {
 
     /// Handles an answer. The protocol has no message for its outcome: an invalid answer is reported as the status of its run, and the
     /// request is sent again.
-    pub(super) fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
+    pub(super) fn ui_answered(&self, id: &str, answer: &RawValue) -> Reply {
         #[derive(Deserialize)]
         struct Chosen {
             ids: Vec<String>,
         }
-        let asked: String = serde_json::from_str(id).unwrap_or_default();
-        let chosen = match object::from_str(said.get()) {
-            Ok(Chosen { ids }) if self.ui.as_ref().is_some_and(|ui| ui.as_options(&asked)) => match ids.first() {
+        let request_id: String = serde_json::from_str(id).unwrap_or_default();
+        let chosen = match object::from_str(answer.get()) {
+            Ok(Chosen { ids }) if self.ui.as_ref().is_some_and(|ui| ui.as_options(&request_id)) => match ids.first() {
                 Some(option) => to_raw_value(&json!({ "option_id": option })).ok(),
                 None => to_raw_value(&json!({ "ok": false })).ok(),
             },
             _ => None,
         };
-        let outcome = self.take_answer(id, chosen.as_deref().unwrap_or(said));
+        let outcome = self.take_answer(id, chosen.as_deref().unwrap_or(answer));
         let (state, caller) = (self.state.clone(), self.caller.clone());
         let shows = self.ui.as_ref().map(|ui| ui.shows()).unwrap_or_default();
         Box::pin(async move {
@@ -140,8 +140,8 @@ impl Rpc {
         if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
             return Err(RpcError::no_method(method));
         }
-        let wants: SessionParams = parse(params)?;
-        let (id, permit) = self.permitted::<Prompt>(wants.session_id).map_err(|failure| match method {
+        let call: SessionParams = parse(params)?;
+        let (id, permit) = self.permitted::<Prompt>(call.session_id).map_err(|failure| match method {
             // Without a session there is no runtime that could have such a method.
             "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
             _ if failure.code == -32602 => RpcError::no_method(method),
@@ -168,10 +168,10 @@ impl Rpc {
         }
         metrics().stray_answers.inc();
         tracing::debug!(id, error = error.get(), "a client answered with an error");
-        let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
-        let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
-        let words = format!("an error other than {USER_CANCELLED} is not an answer: the request stays open");
-        now(not_taken(wire::parse_request_name(&request).0, &RpcError::new(-32602, "answer_type", words)))
+        let name = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
+        let Some(request) = name.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
+        let detail = format!("an error other than {USER_CANCELLED} is not an answer: the request stays open");
+        now(not_taken(wire::parse_request_name(&request).0, &RpcError::new(-32602, "answer_type", detail)))
     }
 }
 

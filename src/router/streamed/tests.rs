@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(60);
 async fn drive(link: ClientLink) {
     loop {
         let flow = link.flush().await;
-        if flow == Flow::Dead || link.over() {
+        if flow == Flow::Dead || link.is_over_limit() {
             return;
         }
         link.wait(flow).await;
@@ -122,7 +122,7 @@ async fn streamed_body_has_the_text_of_a_plain_response() {
     }
     assert!(bare == text);
     drop(response);
-    tokio::time::timeout(LONG, link.gone()).await.expect("the client left");
+    tokio::time::timeout(LONG, link.disconnected()).await.expect("the client left");
     assert_eq!(link.flush().await, Flow::Dead);
 }
 

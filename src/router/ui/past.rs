@@ -26,7 +26,7 @@ pub(super) struct Past {
     /// The state after the last event.
     pub(super) progress: Progress,
     /// The charge for the memory of `frames`.
-    _room: Charge,
+    _charge: Charge,
 }
 
 /// Reads the latest `events` agent events of the latest `runs` runs of a session, up to `at`.
@@ -48,16 +48,16 @@ pub(super) async fn read(
     let mut frames = Vec::new();
     // Events between the runs, such as those of a conversation begun elsewhere, are not a run.
     let mut zero: Option<RunId> = None;
-    let mut room = account.nothing();
+    let mut charge = account.nothing();
     while follow.position() < at {
         // The old charge is released before waiting for a new one.
-        drop(std::mem::replace(&mut room, account.nothing()));
+        drop(std::mem::replace(&mut charge, account.nothing()));
         let Some((page, page_room)) = follow.more_within(account).await else { break };
         for event in page.events.iter().filter(|event| event.position <= at) {
             zero.get_or_insert_with(|| initial_run_id(&event.origin));
             translator.event(event, true, &mut frames);
         }
-        for frame in frames.drain(..).filter(|frame| frame.event_of.is_some()) {
+        for frame in frames.drain(..).filter(|frame| frame.event_run.is_some()) {
             bytes += frame.bytes.len();
             latest.push_back(frame);
         }
@@ -66,12 +66,12 @@ pub(super) async fn read(
             truncated = true;
         }
         drop((page, page_room));
-        room = account.wait(bytes).await;
+        charge = account.wait(bytes).await;
     }
-    let told: BTreeSet<&RunId> = latest.iter().filter_map(|frame| frame.event_of.as_ref()).collect();
-    let (runs, events) = (told.iter().filter(|run| Some(**run) != zero.as_ref()).count(), latest.len());
+    let run_ids: BTreeSet<&RunId> = latest.iter().filter_map(|frame| frame.event_run.as_ref()).collect();
+    let (runs, events) = (run_ids.iter().filter(|run| Some(**run) != zero.as_ref()).count(), latest.len());
     let frames = latest.iter().flat_map(|frame| frame.bytes.iter().copied()).collect();
-    Ok(Past { frames, events, runs, truncated, progress: translator.into_progress(), _room: room })
+    Ok(Past { frames, events, runs, truncated, progress: translator.into_progress(), _charge: charge })
 }
 
 /// Returns the position before the start of the oldest of the latest runs, and whether there are older ones. No older run is added once
@@ -83,11 +83,11 @@ async fn start(
     at: Position,
     (runs, events): (usize, usize),
 ) -> Result<(Position, bool), RpcError> {
-    let mut room = account.wait(BACK.bytes).await;
+    let mut charge = account.wait(BACK.bytes).await;
     let (mut to, mut begun, mut certain) = (LogPosition::after(at), 0, 0);
     let mut start: Option<Position> = None;
     loop {
-        let page = log.page_before(session, to, BACK, &mut room).await.map_err(Problem::from)?;
+        let page = log.page_before(session, to, BACK, &mut charge).await.map_err(Problem::from)?;
         for item in page.items.iter().rev() {
             let event = item.first();
             let text = matches!(event.kind, Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk);

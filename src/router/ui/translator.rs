@@ -52,7 +52,7 @@ pub(super) struct UiTranslator {
     runs: VecDeque<KnownRun>,
     progress: Progress,
     /// The requests that were sent, by revision.
-    asked: BTreeSet<(RequestId, u64)>,
+    sent_requests: BTreeSet<(RequestId, u64)>,
     /// The requests that were sent as a choice among options.
     options: BTreeSet<String>,
 }
@@ -61,7 +61,7 @@ pub(super) struct UiTranslator {
 pub(super) struct UiFrame {
     pub(super) bytes: Vec<u8>,
     /// The run of an agent event; `None` for all other messages.
-    pub(super) event_of: Option<RunId>,
+    pub(super) event_run: Option<RunId>,
 }
 
 impl UiTranslator {
@@ -74,14 +74,14 @@ impl UiTranslator {
     }
 
     fn run(&mut self, id: &RunId) -> &mut KnownRun {
-        let place = self.runs.iter().position(|known| known.id == *id).unwrap_or_else(|| {
+        let index = self.runs.iter().position(|known| known.id == *id).unwrap_or_else(|| {
             if self.runs.len() >= KNOWN {
                 self.runs.pop_front();
             }
             self.runs.push_back(KnownRun { id: id.clone(), own: false, ended: None });
             self.runs.len() - 1
         });
-        &mut self.runs[place]
+        &mut self.runs[index]
     }
 
     /// Marks a run as the client's own: its prompt is not echoed.
@@ -109,22 +109,22 @@ impl UiTranslator {
     }
 
     /// Appends an AgentEvent: `params` with its run and number.
-    fn agent_event(&mut self, event: &Event, of_user: bool, mut params: Members, out: &mut Vec<UiFrame>) {
+    fn agent_event(&mut self, event: &Event, by_user: bool, mut params: Members, out: &mut Vec<UiFrame>) {
         let run = &event.run_id;
         // A history may begin among the events between the runs, so that these have the numbers of the log.
         let seq = match *run == initial_run_id(&event.origin) {
             true => i64::try_from(event.seq).unwrap_or(i64::MAX),
-            false => self.progress.numbers.next(run.as_str(), of_user),
+            false => self.progress.numbers.next(run.as_str(), by_user),
         };
         ui_protocol::set(&mut params, "run_id", run);
         ui_protocol::set(&mut params, "seq", &seq);
         let mut bytes = Vec::new();
         ws_message(&mut bytes, "agent.event", &params);
-        out.push(UiFrame { bytes, event_of: Some(run.clone()) });
+        out.push(UiFrame { bytes, event_run: Some(run.clone()) });
     }
 
     /// Appends an AgentEvent made from an event of another protocol.
-    fn say(&mut self, event: &Event, mut sent: Value, out: &mut Vec<UiFrame>) {
+    fn push_event(&mut self, event: &Event, mut sent: Value, out: &mut Vec<UiFrame>) {
         sent["timestamp"] = event.at.as_millis().into();
         let mut params = Members::new();
         ui_protocol::set(&mut params, "event", &sent);
@@ -160,16 +160,16 @@ impl UiTranslator {
             Kind::AgentMessageChunk => {
                 let content = text_of(&body["content"]);
                 self.add_text(&event.run_id, &content);
-                self.say(event, json!({ "type": "text", "content": content }), out);
+                self.push_event(event, json!({ "type": "text", "content": content }), out);
             }
             Kind::AgentThoughtChunk => {
-                self.say(event, json!({ "type": "reasoning", "content": text_of(&body["content"]) }), out);
+                self.push_event(event, json!({ "type": "reasoning", "content": text_of(&body["content"]) }), out);
             }
             Kind::UserMessageChunk => {
                 let own = self.run(&event.run_id).own && !past;
                 let before = out.len();
-                let said = json!({ "type": "hidden_user_message", "content": text_of(&body["content"]) });
-                self.say(event, said, out);
+                let message = json!({ "type": "hidden_user_message", "content": text_of(&body["content"]) });
+                self.push_event(event, message, out);
                 if own {
                     out.truncate(before);
                 }
@@ -207,7 +207,7 @@ impl UiTranslator {
         let complete = std::mem::replace(&mut self.progress.complete, true);
         let text = std::mem::take(&mut self.progress.text);
         if ended == RunStatus::Completed && !complete {
-            self.say(event, json!({ "type": "final", "content": text }), out);
+            self.push_event(event, json!({ "type": "final", "content": text }), out);
         }
         let mut own = own.unwrap_or_default();
         if let Some(message) = body["message"].as_str() {
@@ -250,8 +250,8 @@ impl UiTranslator {
             ("tool_call", _) => self.progress.text.clear(),
             _ => {}
         }
-        let of_user = sort == "hidden_user_message";
-        self.agent_event(event, of_user, native.params, out);
+        let by_user = sort == "hidden_user_message";
+        self.agent_event(event, by_user, native.params, out);
         None
     }
 
@@ -265,7 +265,7 @@ impl UiTranslator {
             let name = body["title"].as_str().or(body["kind"].as_str()).unwrap_or("tool").to_owned();
             self.progress.tools.insert(id.to_owned(), name.clone());
             let args = if body["rawInput"].is_null() { json!({}) } else { body["rawInput"].clone() };
-            self.say(event, json!({ "type": "tool_call", "tool": name, "args": args, "tool_call_id": id }), out);
+            self.push_event(event, json!({ "type": "tool_call", "tool": name, "args": args, "tool_call_id": id }), out);
         }
         let status = body["status"].as_str();
         if matches!(status, Some("completed" | "failed"))
@@ -280,24 +280,24 @@ impl UiTranslator {
                 (true, raw) => raw.to_string(),
                 (false, _) => texts.join("\n"),
             };
-            let over = json!({
+            let result_event = json!({
                 "type": "tool_result", "tool": name, "result": result, "is_error": status == Some("failed"),
                 "tool_call_id": id,
             });
-            self.say(event, over, out);
+            self.push_event(event, result_event, out);
         }
     }
 
     /// Appends a request once. `own_dialect`: its runtime uses this protocol.
     pub(super) fn ask(&mut self, request: &Request, own_dialect: bool, out: &mut Vec<UiFrame>) {
-        if !self.asked.insert((request.request_id.clone(), request.revision)) {
+        if !self.sent_requests.insert((request.request_id.clone(), request.revision)) {
             return;
         }
         let Some((method, frame)) = question(request, own_dialect, self.shows) else { return };
         if method == PICK && request.kind != RequestType::Pick {
             self.options.insert(request.request_id.as_str().to_owned());
         }
-        out.push(UiFrame { bytes: frame, event_of: None });
+        out.push(UiFrame { bytes: frame, event_run: None });
     }
 }
 
@@ -305,7 +305,7 @@ impl UiFrame {
     fn notify(method: &str, params: &Members) -> Self {
         let mut bytes = Vec::new();
         ws_message(&mut bytes, method, params);
-        Self { bytes, event_of: None }
+        Self { bytes, event_run: None }
     }
 
     /// Makes the message that a client's answer was not accepted, as the status of the run that waits for it.
@@ -337,8 +337,8 @@ const PICK: &str = "ui.pick.request";
 pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Option<(&'static str, Vec<u8>)> {
     let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
     let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
-    let words = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
-    let message = words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_default();
+    let texts = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
+    let message = texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default();
     // The verb is the gateway's; the runtime's label is quoted beside it.
     let actions = answers::actions(request, Answerer::UNLIMITED);
     let label = |offer: &Offer| {

@@ -278,7 +278,7 @@ pub(super) async fn get(state: AcpState, caller: Caller, parts: &Parts) -> Resul
     sse_lines(&mut first, ": open");
     let numbered = connection.stream(session.clone(), known)?;
     let stream = Stream::new(Arc::clone(&connection), session.clone(), numbered, start);
-    let mut response = sse::tell(state.core, caller, parts, first, Box::new(stream));
+    let mut response = sse::stream(state.core, caller, parts, first, Box::new(stream));
     name(&mut response, CONNECTION, connection.id());
     if let Some(session) = session {
         name(&mut response, SESSION, session.as_str());

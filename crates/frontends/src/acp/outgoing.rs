@@ -11,7 +11,7 @@ use super::stream_queue::{Message, NumberedStream, Start, StreamQueue};
 use super::{Sent, SessionStream};
 use plexus_protocol::{Cursor, Position, SessionId};
 use plexus_router::frames::sse_data;
-use plexus_router::sse::News;
+use plexus_router::sse::ExtraEvents;
 
 /// An open stream.
 pub(super) struct Stream {
@@ -182,7 +182,7 @@ impl Stream {
     }
 }
 
-impl News for Stream {
+impl ExtraEvents for Stream {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(self.next_messages())
     }

@@ -431,5 +431,5 @@ pub(super) fn late(entry: &ResumeEntry, request: &Request) -> Option<Problem> {
         request.request_id
     );
     (entry.status == Status::Resolved)
-        .then(|| Problem::new(StatusCode::GONE, code, detail).of_interrupt(&entry.interrupt_id))
+        .then(|| Problem::new(StatusCode::GONE, code, detail).with_interrupt(&entry.interrupt_id))
 }

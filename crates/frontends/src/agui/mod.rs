@@ -43,7 +43,7 @@ use plexus_router::follow::FollowLog;
 use plexus_router::guard::{Call, Route};
 use plexus_router::reply::session_of;
 use plexus_router::routes::{POST, PROMPT_BODY, WATCH, route};
-use plexus_router::sse::{self, News};
+use plexus_router::sse::{self, ExtraEvents};
 use plexus_router::{Core, Problem};
 use plexus_sessions::{EventPage, Filter, Log, LogPosition, PageLimit, SessionError, StartAfter, judge};
 use plexus_store::ReadLimit;
@@ -295,7 +295,7 @@ async fn answers(
         let id = &entry.interrupt_id;
         let unknown = || {
             let detail = format!("the session has no interrupt {id:?}: nothing was decided");
-            Problem::new(StatusCode::NOT_FOUND, "interrupt_not_found", detail).of_interrupt(id)
+            Problem::new(StatusCode::NOT_FOUND, "interrupt_not_found", detail).with_interrupt(id)
         };
         let known: RequestId = id.parse().map_err(|_| unknown())?;
         let request = match open.iter().find(|request| request.request_id == known) {
@@ -317,7 +317,7 @@ async fn answers(
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
                 let refusal = state.core.with_approvers(device, &known, refusal).await;
-                return Err(Problem::from(refusal).of_interrupt(id));
+                return Err(Problem::from(refusal).with_interrupt(id));
             }
             answers.open.push((known, answer));
         } else if let Some(problem) = input::late(entry, &request) {
@@ -430,7 +430,7 @@ async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
     let begun = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) =
         show(&state, &session, &input, &props, requested_cursor, begun, call.account.nothing()).await?;
-    Ok(sse::tell(state.core, caller, &call.parts, first, Box::new(stream)))
+    Ok(sse::stream(state.core, caller, &call.parts, first, Box::new(stream)))
 }
 
 /// The effects of a POST before its first event.
@@ -764,7 +764,7 @@ impl Stream {
     }
 }
 
-impl News for Stream {
+impl ExtraEvents for Stream {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             loop {

@@ -22,7 +22,7 @@ use plexus_ledger::Account;
 use plexus_protocol::transcript::{ChunkTarget, Content, EntryBody, EntryKind, MessageKey, MessageTracker, Role};
 use plexus_protocol::{RunId, SessionId, SessionInfo, text_block};
 use plexus_router::guard::Call;
-use plexus_router::history::{response, room, stays, text};
+use plexus_router::history::{fits_charge, response, text, wait_for_charge};
 use plexus_router::reply as api;
 use plexus_router::{Core, Problem};
 use plexus_sessions::{Filter, Log, LogPosition, PageItem, PageLimit, SessionError};
@@ -268,9 +268,9 @@ impl HistoryWriter {
         let log = self.app.directory.log();
         let mut charged = 2 * READ.bytes;
         let (page, charge) = loop {
-            let mut charge = room(&self.app, &self.caller, &self.account, charged).await?;
+            let mut charge = wait_for_charge(&self.app, &self.caller, &self.account, charged).await?;
             let page = log.page_after(&self.filter, self.at, READ, &mut charge).await.map_err(std::io::Error::other)?;
-            if stays(&mut charge, charged, page.bytes) {
+            if fits_charge(&mut charge, charged, page.bytes) {
                 break (page, charge);
             }
             charged = page.bytes;
@@ -298,7 +298,7 @@ impl HistoryWriter {
     async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         let Some((_, prompt)) = self.waiting.pop_front() else { return Ok(None) };
         let bytes = prompt.iter().map(|block| block.get().len()).sum::<usize>();
-        let charge = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
+        let charge = wait_for_charge(&self.app, &self.caller, &self.account, 2 * bytes).await?;
         let mut out = String::new();
         self.turns.push(Role::User, &typed(&prompt), &mut out);
         if self.waiting.is_empty() {
