@@ -28,18 +28,18 @@ const TRIES: usize = 8;
 /// controlling one.
 const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// The place of an agent's files.
+/// The folders that bound an agent's access to files.
 #[derive(Clone, Debug)]
-pub(super) struct FilePlace {
+pub(super) struct FileScope {
     /// The session's folder: nothing outside of it is accessed.
     pub(super) folder: PathBuf,
     /// The gateway's own folder: nothing inside it is accessed, regardless of its location and of links to it.
     pub(super) private: Option<Arc<Path>>,
 }
 
-impl FilePlace {
+impl FileScope {
     /// Refuses paths that belong to the gateway, or may do so.
-    fn spares(&self, path: &Path) -> Result<(), ClientToolError> {
+    fn check(&self, path: &Path) -> Result<(), ClientToolError> {
         match &self.private {
             Some(private) if leads_into(path, private) != Some(false) => Err(own(path)),
             _ => Ok(()),
@@ -52,13 +52,13 @@ impl FilePlace {
 ///
 /// # Errors
 /// [`ClientToolError::Refused`].
-pub(super) fn names_nothing_private(place: &FilePlace, params: &str) -> Result<(), ClientToolError> {
+pub(super) fn check_paths(scope: &FileScope, params: &str) -> Result<(), ClientToolError> {
     #[derive(serde::Deserialize)]
     struct Paths {
         path: Option<PathBuf>,
         cwd: Option<PathBuf>,
     }
-    let (Some(private), Ok(paths)) = (&place.private, plexus_protocol::object::from_str::<Paths>(params)) else {
+    let (Some(private), Ok(paths)) = (&scope.private, plexus_protocol::object::from_str::<Paths>(params)) else {
         return Ok(());
     };
     for path in [paths.path, paths.cwd].iter().flatten() {
@@ -79,12 +79,12 @@ fn own(path: &Path) -> ClientToolError {
 /// [`ClientToolError::Missing`] if the file does not exist; [`ClientToolError::Refused`] if it is outside `folder`, not a regular file,
 /// larger than 8 MiB, or not UTF-8.
 pub(super) fn read(
-    place: &FilePlace,
+    scope: &FileScope,
     path: &Path,
     line: Option<u64>,
     limit: Option<u64>,
 ) -> Result<String, ClientToolError> {
-    let file = open(place, path, OFlags::RDONLY | CAREFUL)?;
+    let file = open(scope, path, OFlags::RDONLY | CAREFUL)?;
     let text = text(&file, path)?;
     if line.is_none() && limit.is_none() {
         return Ok(text);
@@ -100,19 +100,19 @@ pub(super) fn read(
 ///
 /// # Errors
 /// The errors of [`read`]; also [`ClientToolError::Refused`] if the file has other content meanwhile.
-pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &str) -> Result<(), ClientToolError> {
+pub(super) fn write(scope: &FileScope, path: &Path, before: Option<&str>, new: &str) -> Result<(), ClientToolError> {
     if new.len() as u64 > FILE_MAX {
         return Err(refused(path, &format!("more than {FILE_MAX} bytes")));
     }
     let changed = || refused(path, "it changed after it was asked about");
     let written = match before {
         Some(before) => {
-            let mut file = open(place, path, OFlags::RDWR | CAREFUL)?;
+            let mut file = open(scope, path, OFlags::RDWR | CAREFUL)?;
             if text(&file, path)? != before {
                 return Err(changed());
             }
-            match beside(&place.folder, &file) {
-                Some(beside) => match beside.replace(&file, new) {
+            match replaceable_entry(&scope.folder, &file) {
+                Some(replaceable_entry) => match replaceable_entry.replace(&file, new) {
                     Ok(true) => Ok(()),
                     Ok(false) => return Err(changed()),
                     Err(error) => Err(error),
@@ -121,16 +121,16 @@ pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &
             }
         }
         None => {
-            let opened = open(place, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL);
+            let opened = open(scope, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL);
             let mut file = match opened {
                 Err(ClientToolError::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
                 Err(ClientToolError::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
                 opened => opened?,
             };
             let written = file.write_all(new.as_bytes());
-            if let (Err(_), Some(half)) = (&written, beside(&place.folder, &file)) {
+            if let (Err(_), Some(entry)) = (&written, replaceable_entry(&scope.folder, &file)) {
                 // The file did not exist before: an incomplete one is worse than none.
-                let _ = rustix::fs::unlinkat(&half.folder, &half.name, AtFlags::empty());
+                let _ = rustix::fs::unlinkat(&entry.folder, &entry.name, AtFlags::empty());
             }
             written
         }
@@ -139,31 +139,31 @@ pub(super) fn write(place: &FilePlace, path: &Path, before: Option<&str>, new: &
 }
 
 /// The folder of a file, and the file's name in it.
-struct Beside {
+struct FileEntry {
     folder: OwnedFd,
     name: std::ffi::OsString,
 }
 
 /// Returns the folder and name of an open file, if another file can replace it without further changes: it has this one name, the
 /// gateway's user owns it, and its folder can be opened beneath `root`.
-fn beside(root: &Path, file: &File) -> Option<Beside> {
+fn replaceable_entry(root: &Path, file: &File) -> Option<FileEntry> {
     let meta = file.metadata().ok()?;
-    let (ours, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if meta.nlink() != 1 || meta.uid() != ours || meta.gid() != group {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if meta.nlink() != 1 || meta.uid() != user || meta.gid() != group {
         return None;
     }
     let real = real_name(file)?;
-    let way = real.parent()?.strip_prefix(root.canonicalize().ok()?).ok()?;
-    let way = if way.as_os_str().is_empty() { Path::new(".") } else { way };
+    let relative = real.parent()?.strip_prefix(root.canonicalize().ok()?).ok()?;
+    let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok()?;
-    let folder = beneath(&root, way, flags).ok()?;
+    let folder = beneath(&root, relative, flags).ok()?;
     // A file may be writable although its folder is not.
     rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).ok()?;
-    Some(Beside { folder, name: real.file_name()?.to_owned() })
+    Some(FileEntry { folder, name: real.file_name()?.to_owned() })
 }
 
-impl Beside {
+impl FileEntry {
     /// Replaces `old` by a file with this text and the same name and mode; returns `false` and changes nothing if `old` is no longer
     /// there.
     fn replace(&self, old: &File, text: &str) -> std::io::Result<bool> {
@@ -177,10 +177,11 @@ impl Beside {
             file.write_all(text.as_bytes())?;
             file.set_permissions(meta.permissions())?;
             file.sync_data()?;
-            let there = rustix::fs::statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+            let current = rustix::fs::statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
             // The types of these two fields differ between systems.
             #[allow(clippy::unnecessary_cast)]
-            let same = there.is_ok_and(|there| (there.st_dev as u64, there.st_ino as u64) == (meta.dev(), meta.ino()));
+            let same =
+                current.is_ok_and(|current| (current.st_dev as u64, current.st_ino as u64) == (meta.dev(), meta.ino()));
             if same {
                 rustix::fs::renameat(&self.folder, &*new, &self.folder, &*self.name)?;
             }
@@ -203,9 +204,9 @@ fn real_name(file: &File) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The errors of [`read`].
-pub(super) fn inside(place: &FilePlace, path: &Path) -> Result<PathBuf, ClientToolError> {
-    let folder = &place.folder;
-    place.spares(path)?;
+pub(super) fn inside(scope: &FileScope, path: &Path) -> Result<PathBuf, ClientToolError> {
+    let folder = &scope.folder;
+    scope.check(path)?;
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(path, &error));
     let (folder, found) = (real(folder)?, real(path)?);
     match found.starts_with(&folder) && found.is_dir() {
@@ -223,10 +224,10 @@ fn text(mut file: &File, path: &Path) -> Result<String, ClientToolError> {
     String::from_utf8(bytes).map_err(|_| refused(path, "no UTF-8 text"))
 }
 
-fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToolError> {
-    let folder = &place.folder;
-    let way = way(folder, path)?;
-    place.spares(path)?;
+fn open(scope: &FileScope, path: &Path, flags: OFlags) -> Result<File, ClientToolError> {
+    let folder = &scope.folder;
+    let relative = relative(folder, path)?;
+    scope.check(path)?;
     let error = |errno: Errno| match errno {
         Errno::XDEV | Errno::LOOP => refused(path, "it leads out of the session's folder"),
         // The file is a pipe without a reader.
@@ -234,10 +235,10 @@ fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToo
         errno => failed(path, &errno.into()),
     };
     let root = rustix::fs::openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let file = File::from(beneath(&root.map_err(error)?, &way, flags).map_err(error)?);
+    let file = File::from(beneath(&root.map_err(error)?, &relative, flags).map_err(error)?);
     // A link may have been swapped since: the opened file counts.
     if let Some(real) = real_name(&file) {
-        place.spares(&real)?;
+        scope.check(&real)?;
     }
     match file.metadata() {
         Ok(meta) if meta.is_file() => Ok(file),
@@ -247,7 +248,7 @@ fn open(place: &FilePlace, path: &Path, flags: OFlags) -> Result<File, ClientToo
 }
 
 /// Returns the path from the folder to the file, by the path's text alone.
-fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
+fn relative(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
     if !path.is_absolute() {
         return Err(refused(path, "the path must be absolute"));
     }
@@ -255,26 +256,26 @@ fn way(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
         return Err(refused(path, "the path must not contain `..`"));
     }
     // Agents request their folder from the system, which names it without links.
-    let way = path.strip_prefix(folder).map(Path::to_owned).or_else(|no| match folder.canonicalize() {
+    let relative = path.strip_prefix(folder).map(Path::to_owned).or_else(|no| match folder.canonicalize() {
         Ok(real) => path.strip_prefix(real).map(Path::to_owned),
         Err(_) => Err(no),
     });
-    match way {
-        Ok(way) if way.components().next().is_some() => Ok(way),
+    match relative {
+        Ok(relative) if relative.components().next().is_some() => Ok(relative),
         Ok(_) => Err(refused(path, "not a regular file")),
         Err(_) => Err(refused(path, "it is outside of the session's folder")),
     }
 }
 
 #[cfg(target_os = "linux")]
-fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
     let mode = if flags.contains(OFlags::CREATE) { NEW } else { Mode::empty() };
     for _ in 0..TRIES {
-        match openat2(root, way, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+        match openat2(root, relative, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::AGAIN) => {}
             // An old kernel, or a sandbox that does not support the call.
-            Err(Errno::NOSYS | Errno::PERM) => return walk(root, way, flags),
+            Err(Errno::NOSYS | Errno::PERM) => return walk(root, relative, flags),
             opened => return opened,
         }
     }
@@ -282,17 +283,17 @@ fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> 
 }
 
 #[cfg(not(target_os = "linux"))]
-fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    walk(root, way, flags)
+fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    walk(root, relative, flags)
 }
 
 /// The mode of a new file, without the umask.
 const NEW: Mode = Mode::from_raw_mode(0o666);
 
 /// Opens a file step by step; no step follows a link.
-fn walk(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn walk(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut steps = way.components().peekable();
+    let mut steps = relative.components().peekable();
     let mut at = root.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     while let Some(step) = steps.next() {
         let Component::Normal(name) = step else { return Err(Errno::XDEV) };
@@ -350,8 +351,8 @@ mod tests {
         Site { _dir: dir, root, secret }
     }
 
-    fn in_folder(folder: &Path) -> FilePlace {
-        FilePlace { folder: folder.to_owned(), private: None }
+    fn in_folder(folder: &Path) -> FileScope {
+        FileScope { folder: folder.to_owned(), private: None }
     }
 
     fn read(folder: &Path, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, ClientToolError> {
@@ -425,7 +426,7 @@ mod tests {
         }
         let fd = OwnedFd::from(File::open(&root).unwrap());
         let flags = OFlags::RDONLY | CAREFUL;
-        for (way, error) in [
+        for (relative, error) in [
             ("in", Errno::LOOP),
             ("dirin/b", Errno::LOOP),
             ("out", Errno::LOOP),
@@ -434,7 +435,7 @@ mod tests {
             ("no/b", Errno::NOENT),
             ("a/b", Errno::NOTDIR),
         ] {
-            assert_eq!(walk(&fd, way.as_ref(), flags).map(|_| ()), Err(error), "{way}");
+            assert_eq!(walk(&fd, relative.as_ref(), flags).map(|_| ()), Err(error), "{relative}");
         }
         assert!(walk(&fd, "sub/b".as_ref(), flags).is_ok());
         assert!(walk(&fd, "new".as_ref(), OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL).is_ok());
@@ -524,23 +525,23 @@ mod tests {
         symlink("own/token", root.join("link")).unwrap();
         symlink("own/new", root.join("dangling")).unwrap();
         for private in [own.clone(), root.join("alias")] {
-            let place = FilePlace { folder: root.clone(), private: Some(private.into()) };
+            let scope = FileScope { folder: root.clone(), private: Some(private.into()) };
             for name in ["own/token", "alias/token", "link", "dangling", "own/new", "alias/new", "own/holders/new"] {
                 let path = root.join(name);
-                assert!(why(super::read(&place, &path, None, None)).contains("own folder"), "{name}");
-                assert!(why(super::write(&place, &path, Some("secret"), "mine")).contains("own folder"), "{name}");
-                assert!(why(super::write(&place, &path, None, "mine")).contains("own folder"), "{name}");
+                assert!(why(super::read(&scope, &path, None, None)).contains("own folder"), "{name}");
+                assert!(why(super::write(&scope, &path, Some("secret"), "mine")).contains("own folder"), "{name}");
+                assert!(why(super::write(&scope, &path, None, "mine")).contains("own folder"), "{name}");
                 let params = serde_json::json!({ "path": path, "content": "mine" }).to_string();
-                assert!(why(names_nothing_private(&place, &params)).contains("own folder"), "{name}");
+                assert!(why(check_paths(&scope, &params)).contains("own folder"), "{name}");
             }
             for name in ["own", "alias", "own/holders", "alias/holders"] {
                 let path = root.join(name);
-                assert!(why(super::inside(&place, &path)).contains("own folder"), "{name}");
+                assert!(why(super::inside(&scope, &path)).contains("own folder"), "{name}");
                 let params = serde_json::json!({ "command": "ls", "cwd": path }).to_string();
-                assert!(why(names_nothing_private(&place, &params)).contains("own folder"), "{name}");
+                assert!(why(check_paths(&scope, &params)).contains("own folder"), "{name}");
             }
-            assert!(super::read(&place, &root.join("a"), None, None).is_ok());
-            assert_eq!(names_nothing_private(&place, r#"{"path":"C:\\file"}"#), Ok(()), "of another machine");
+            assert!(super::read(&scope, &root.join("a"), None, None).is_ok());
+            assert_eq!(check_paths(&scope, r#"{"path":"C:\\file"}"#), Ok(()), "of another machine");
         }
         assert_eq!(std::fs::read(own.join("token")).unwrap(), b"secret");
         assert!(!own.join("new").exists());

@@ -34,7 +34,7 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) struct TerminalStart {
     pub(super) hold: PathBuf,
     pub(super) base: Arc<BTreeMap<OsString, OsString>>,
-    pub(super) place: files::FilePlace,
+    pub(super) scope: files::FileScope,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<PathBuf>,
@@ -93,11 +93,11 @@ impl Terminal {
         let keep = start.keep.and_then(|keep| usize::try_from(keep).ok()).unwrap_or(OUTPUT_MAX).min(OUTPUT_MAX);
         let output = Mutex::new(Output { bytes: VecDeque::new(), keep, cut: false });
         let shared = Arc::new(Shared { output, end: watch::Sender::new(None), kill: Notify::new() });
-        let (tell, told) = oneshot::channel();
-        let task = tokio::spawn(run(start, Arc::clone(&shared), tell));
+        let (report, reported) = oneshot::channel();
+        let task = tokio::spawn(run(start, Arc::clone(&shared), report));
         let started = async move {
-            let gone = Err(ClientToolError::Refused("it was released before it ran".into()));
-            told.await.unwrap_or(gone).map(|()| ClientToolResult::Fine)
+            let released = Err(ClientToolError::Refused("it was released before it ran".into()));
+            reported.await.unwrap_or(released).map(|()| ClientToolResult::Fine)
         };
         (Self { shared, task: Some(task) }, started)
     }
@@ -206,8 +206,8 @@ async fn run(start: TerminalStart, shared: Arc<Shared>, tell: oneshot::Sender<Re
 }
 
 async fn spawn(start: TerminalStart) -> Result<(Family, pipe::Receiver), ClientToolError> {
-    let TerminalStart { hold, base, place, argv, env, cwd, .. } = start;
-    let cwd = spawn_blocking(move || files::inside(&place, cwd.as_deref().unwrap_or(&place.folder))).await;
+    let TerminalStart { hold, base, scope, argv, env, cwd, .. } = start;
+    let cwd = spawn_blocking(move || files::inside(&scope, cwd.as_deref().unwrap_or(&scope.folder))).await;
     let cwd = cwd.unwrap_or_else(|error| Err(ClientToolError::Refused(error.to_string())))?;
     let refused = |error: std::io::Error| ClientToolError::Refused(format!("it cannot be started: {error}"));
     // One pipe for both streams, so that their order is retained.

@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use serde_json::value::RawValue;
 
 use super::{client_files as files, client_terminal as terminal};
-use files::FilePlace;
+use files::FileScope;
 use plexus_dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
 use plexus_protocol::{NativeId, RuntimeId};
 use plexus_sessions::{ClientCallReply, ClientRouter};
@@ -75,14 +75,14 @@ impl ClientTools {
             let why = format!("{CALLS_MAX} calls are in progress already");
             return self.done.push_back((id, Err(ClientToolError::Refused(why))));
         }
-        let place = FilePlace { folder: PathBuf::from(folder), private: self.private.clone() };
+        let scope = FileScope { folder: PathBuf::from(folder), private: self.private.clone() };
         match work {
             ClientToolWork::Read { path, line, limit } => {
-                self.block(id, move || files::read(&place, path.as_ref(), line, limit).map(ClientToolResult::Text));
+                self.block(id, move || files::read(&scope, path.as_ref(), line, limit).map(ClientToolResult::Text));
             }
             ClientToolWork::Write { path, before, text } => {
                 self.block(id, move || {
-                    files::write(&place, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Fine)
+                    files::write(&scope, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Fine)
                 });
             }
             ClientToolWork::Run { terminal, argv, env, cwd, keep } => {
@@ -92,15 +92,14 @@ impl ClientTools {
                 }
                 let cwd = cwd.map(PathBuf::from);
                 let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));
-                let (made, started) = Terminal::start(TerminalStart { hold, base, place, argv, env, cwd, keep });
+                let (made, started) = Terminal::start(TerminalStart { hold, base, scope, argv, env, cwd, keep });
                 self.terminals.insert(terminal, made);
                 self.under_way.spawn(async move { (id, started.await) });
             }
             ClientToolWork::Errand { native, method, params } => {
                 let (clients, runtime) = (self.clients.clone(), self.runtime.clone());
                 self.under_way.spawn(async move {
-                    let allowed =
-                        spawn_blocking(move || files::names_nothing_private(&place, &params).map(|()| params));
+                    let allowed = spawn_blocking(move || files::check_paths(&scope, &params).map(|()| params));
                     let done = match allowed.await {
                         Ok(Ok(params)) => call_client(&clients, &runtime, &native, method, params).await,
                         Ok(Err(refused)) => Err(refused),

@@ -42,10 +42,10 @@ impl SocketIdentity {
     /// Returns the identity of the file at this path, through symbolic links; `None` if there is none. One system call, because it is
     /// called every second.
     pub fn at(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|meta| Self::of(&meta))
+        std::fs::metadata(path).ok().map(|meta| Self::from_metadata(&meta))
     }
 
-    fn of(meta: &std::fs::Metadata) -> Self {
+    fn from_metadata(meta: &std::fs::Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino(), changed: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
@@ -95,30 +95,30 @@ pub fn find(path: &Path) -> Result<Option<DaemonSocket>, UnsafeSocket> {
     let own = rustix::process::geteuid().as_raw();
     let mut at = path.to_owned();
     for _ in 0..=LINKS_MAX {
-        let Some(meta) = there(&at, std::fs::symlink_metadata)? else { return Ok(None) };
+        let Some(meta) = if_exists(&at, std::fs::symlink_metadata)? else { return Ok(None) };
         let Some(folder) = at.parent() else { return Err(UnsafeSocket::NotASocket(at)) };
         // The folder has no links, so that the checked path is the used one.
-        let Some(folder) = there(folder, std::fs::canonicalize)? else { return Ok(None) };
+        let Some(folder) = if_exists(folder, std::fs::canonicalize)? else { return Ok(None) };
         check_folders(&folder, own)?;
         if meta.uid() != own {
             return Err(UnsafeSocket::OfAnotherUser { path: at, uid: meta.uid() });
         }
         let name = at.file_name().map(ToOwned::to_owned).unwrap_or_default();
         if meta.file_type().is_symlink() {
-            let Some(target) = there(&at, std::fs::read_link)? else { return Ok(None) };
+            let Some(target) = if_exists(&at, std::fs::read_link)? else { return Ok(None) };
             at = folder.join(target);
             continue;
         }
         if !meta.file_type().is_socket() {
             return Err(UnsafeSocket::NotASocket(at));
         }
-        return Ok(Some(DaemonSocket { path: folder.join(name), identity: SocketIdentity::of(&meta) }));
+        return Ok(Some(DaemonSocket { path: folder.join(name), identity: SocketIdentity::from_metadata(&meta) }));
     }
     Err(UnsafeSocket::Links(path.to_owned()))
 }
 
-/// Returns the result of `look`; `None` if the file does not exist.
-fn there<'p, T>(path: &'p Path, read: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
+/// Returns the result of `read`; `None` if the file does not exist.
+fn if_exists<'p, T>(path: &'p Path, read: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
     match read(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
@@ -132,8 +132,8 @@ fn check_folders(folder: &Path, own: u32) -> Result<(), UnsafeSocket> {
     for (depth, dir) in folder.ancestors().enumerate() {
         let unreadable = |error| UnsafeSocket::Unreadable { path: dir.to_owned(), error };
         let meta = std::fs::symlink_metadata(dir).map_err(unreadable)?;
-        let of_system = depth > 0 && meta.uid() == 0;
-        if meta.uid() != own && !of_system {
+        let is_system = depth > 0 && meta.uid() == 0;
+        if meta.uid() != own && !is_system {
             return Err(UnsafeSocket::OfAnotherUser { path: dir.to_owned(), uid: meta.uid() });
         }
         let shared = depth > 0 && meta.mode() & STICKY != 0;

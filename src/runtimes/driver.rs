@@ -120,7 +120,7 @@ pub(super) enum CloseReason {
 
 impl CloseReason {
     /// Returns the message for users.
-    pub(super) fn into_words(self) -> String {
+    pub(super) fn into_message(self) -> String {
         match self {
             Self::Stopped => "it was stopped".into(),
             Self::Unused => "no longer in use".into(),
@@ -501,7 +501,7 @@ impl Driver {
                 self.close(transport, CloseReason::Failed(message));
             }
             RuntimeEvent::Found { native, cwd, title } => {
-                if !self.routes.knows(&native) && !self.offers.push(FoundSession { native, cwd, title }) {
+                if !self.routes.is_open(&native) && !self.offers.push(FoundSession { native, cwd, title }) {
                     self.show(|info| info.problem = Some(too_many()));
                 }
             }
@@ -582,9 +582,9 @@ impl Driver {
     fn show_capabilities(&self, now: Capabilities) {
         let reviewer = self.dialect.reviewer();
         let current = self.end.info.borrow();
-        let news = current.capabilities.as_ref() != Some(&now) || current.reviewer.as_deref() != reviewer;
+        let changed = current.capabilities.as_ref() != Some(&now) || current.reviewer.as_deref() != reviewer;
         drop(current);
-        if news {
+        if changed {
             self.show(|info| (info.capabilities, info.reviewer) = (Some(now), reviewer.map(str::to_owned)));
         }
     }

@@ -53,8 +53,8 @@ const USER: &str = "opencode";
 
 /// Checks whether a secret can be sent at all.
 pub(super) fn check_secret(secret: &str) -> Result<(), String> {
-    let fine = !secret.is_empty() && bearer(secret).is_some();
-    if fine { Ok(()) } else { Err("the secret is empty, or has characters that are not allowed in a header".into()) }
+    let valid = !secret.is_empty() && bearer(secret).is_some();
+    if valid { Ok(()) } else { Err("the secret is empty, or has characters that are not allowed in a header".into()) }
 }
 
 fn bearer(secret: &str) -> Option<HeaderValue> {
@@ -189,7 +189,7 @@ impl EndpointTarget {
             }))),
             Ok(Err(WsError::Http(answer))) => Err(refused(answer.status().as_u16(), answer.body().as_deref())),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(self.silent()),
+            Err(_) => Err(self.timeout_message()),
         }
     }
 
@@ -198,7 +198,7 @@ impl EndpointTarget {
         let answer = match timeout(self.answer, self.signed(request).send()).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(chain(&error)),
-            Err(_) => return Err(self.silent()),
+            Err(_) => return Err(self.timeout_message()),
         };
         if answer.status().as_u16() != 200 {
             return Err(refused(answer.status().as_u16(), None));
@@ -240,7 +240,7 @@ impl EndpointTarget {
         }
         let request = match (remote, &self.address) {
             // The remote control requires the secret as the endpoint does: it is the same server.
-            (true, Address::Ws { url, .. }) if same_place(url, base) => match self.secret.as_deref().and_then(bearer) {
+            (true, Address::Ws { url, .. }) if same_host(url, base) => match self.secret.as_deref().and_then(bearer) {
                 Some(value) => request.header(header::AUTHORIZATION, value),
                 None => request,
             },
@@ -249,13 +249,13 @@ impl EndpointTarget {
             (false, _) => self.signed(request),
         };
         let reply = async {
-            let silent = |_| format!("no response within {silence:?}");
-            let sent = timeout(silence, request.send()).await.map_err(silent)?;
+            let no_response = |_| format!("no response within {silence:?}");
+            let sent = timeout(silence, request.send()).await.map_err(no_response)?;
             let mut answer = sent.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
             let (mut body, mut charge) = (BytesMut::new(), ReplyCharge::new(&self.ledger, self.runtime.as_str()));
             while let Some(chunk) =
-                timeout(silence, answer.chunk()).await.map_err(silent)?.map_err(|error| chain(&error))?
+                timeout(silence, answer.chunk()).await.map_err(no_response)?.map_err(|error| chain(&error))?
             {
                 if body.len() + chunk.len() > self.line_max {
                     return Err(format!("the response is over the limit of {} bytes", self.line_max));
@@ -278,18 +278,18 @@ impl EndpointTarget {
         }
     }
 
-    fn silent(&self) -> String {
+    fn timeout_message(&self) -> String {
         format!("it accepted the connection but did not answer within {:?}", self.answer)
     }
 }
 
 /// Returns whether two addresses name the same host and port in the same spelling.
-fn same_place(one: &str, other: &str) -> bool {
-    let place = |text: &str| {
+fn same_host(one: &str, other: &str) -> bool {
+    let host_and_port = |text: &str| {
         let uri: http::Uri = text.parse().ok()?;
         Some((uri.host()?.to_ascii_lowercase(), uri.port_u16().unwrap_or(80)))
     };
-    place(one).is_some_and(|one| place(other) == Some(one))
+    host_and_port(one).is_some_and(|one| host_and_port(other) == Some(one))
 }
 
 fn refused(status: u16, body: Option<&[u8]>) -> String {
@@ -664,7 +664,7 @@ mod tests {
             ("ws://[::1]:7431/", "http://127.0.0.1:7431", false),
             ("ws://127.0.0.1:7431/", "no address", false),
         ] {
-            assert_eq!(same_place(one, other), same, "{one} {other}");
+            assert_eq!(same_host(one, other), same, "{one} {other}");
         }
     }
 

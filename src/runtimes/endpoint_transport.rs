@@ -43,7 +43,7 @@ pub(super) async fn drive(
         Connect::Endpoint(address) => address.clone(),
         Connect::Command(_) => String::new(),
     };
-    let dialect = Recording::begin(&settings, &spec, 1).of(dialect);
+    let dialect = Recording::begin(&settings, &spec, 1).wrap(dialect);
     let mut driver = Driver::new(spec, dialect, end, settings, leave, endpoint::READ);
     let mut endpoint = EndpointTransport {
         address,
@@ -319,7 +319,7 @@ impl EndpointTransport {
         let reason = self.closed.take().unwrap_or(CloseReason::Stopped);
         let left = matches!(reason, CloseReason::Leaving | CloseReason::Released);
         let stopped = !matches!(reason, CloseReason::Failed(_) | CloseReason::Released);
-        let why = reason.into_words();
+        let why = reason.into_message();
         // Decisions among the orders are still sent.
         driver.closing = false;
         driver.close_orders().await;

@@ -26,9 +26,9 @@ pub(super) fn explain(event: &mut RuntimeEvent, stderr: impl Fn() -> String) -> 
         }
         RuntimeEvent::Ended { end, .. } | RuntimeEvent::Done { end, .. } if end.status == RunStatus::Error => {
             let message = explained(end.message.as_deref().unwrap_or_default(), stderr);
-            let words = format!("a prompt failed: {message}");
+            let report = format!("a prompt failed: {message}");
             end.message = Some(message);
-            Some(words)
+            Some(report)
         }
         RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
             let mut body: Value = serde_json::from_slice(&draft.body).ok()?;
@@ -70,18 +70,18 @@ fn hide(error: &mut RuntimeError) {
 fn conceal(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
-            let shown = masked(text);
-            let found = shown != *text;
-            *text = shown;
+            let masked_text = masked(text);
+            let found = masked_text != *text;
+            *text = masked_text;
             found
         }
         Value::Array(items) => items.iter_mut().fold(false, |found, item| conceal(item) | found),
         Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
-            let told = value.as_str().map(|text| format!("{name}={text}"));
-            match told {
+            let assignment = value.as_str().map(|text| format!("{name}={text}"));
+            match assignment {
                 // A member whose name marks a secret: `{"api_key": "x"}`.
-                Some(told) if !masked(&told).ends_with(&told[name.len()..]) => {
-                    *value = Value::String(masked(&told)[name.len() + 1..].to_owned());
+                Some(assignment) if !masked(&assignment).ends_with(&assignment[name.len()..]) => {
+                    *value = Value::String(masked(&assignment)[name.len() + 1..].to_owned());
                     true
                 }
                 _ => conceal(value) | found,
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn failure_without_words_is_told_with_stderr() {
         let mut said = ended("Internal error");
-        let words = explain(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
+        let report = explain(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
         assert!(message(&said).starts_with("Internal error; it wrote: warming up\nError: no credit"), "{said:?}");
-        assert!(!format!("{said:?} {words:?}").contains("abc123def456"));
-        assert!(words.is_some_and(|words| words.starts_with("a prompt failed: Internal error; it wrote")));
+        assert!(!format!("{said:?} {report:?}").contains("abc123def456"));
+        assert!(report.is_some_and(|report| report.starts_with("a prompt failed: Internal error; it wrote")));
         let mut said = ended("no credit");
         explain(&mut said, || unreachable!("it said why"));
         assert_eq!(message(&said), "no credit");
@@ -139,14 +139,14 @@ mod tests {
             ended("https://me:hunter2@example.org/ refused"),
             RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) },
         ] {
-            let words = explain(&mut said, String::new);
-            let told = match &said {
+            let report = explain(&mut said, String::new);
+            let message = match &said {
                 RuntimeEvent::NotOpened { error, .. } => error.data.as_ref().map(|data| data.get().to_owned()),
                 RuntimeEvent::Event { draft, .. } => String::from_utf8(draft.body.to_vec()).ok(),
                 _ => None,
             };
-            let all = format!("{said:?} {words:?} {told:?}");
-            assert!(!all.contains("hunter2") && words.is_some(), "{all}");
+            let all = format!("{said:?} {report:?} {message:?}");
+            assert!(!all.contains("hunter2") && report.is_some(), "{all}");
             if let RuntimeEvent::NotOpened { error, .. } = said {
                 assert!(error.data.is_some_and(|data| data.get().contains(r#"[{"id":"x"}]"#)));
             }

@@ -73,16 +73,16 @@ impl FetchQueue {
         Ok(())
     }
 
-    /// Returns a request whose turn it is; it is in progress until [`over`](Self::over) is called for it.
+    /// Returns a request whose turn it is; it is in progress until [`finish`](Self::finish) is called for it.
     pub(super) fn next(&mut self) -> Option<HttpRequest> {
         if self.stuck {
             return None;
         }
-        let Some(place) = self.place() else {
+        let Some(index) = self.next_index() else {
             self.stuck = true;
             return None;
         };
-        let fetch = self.waiting.remove(place)?;
+        let fetch = self.waiting.remove(index)?;
         if fetch.decides {
             self.decisions -= 1;
             for other in self.under_way.iter_mut().filter(|other| other.fetch.reads()) {
@@ -97,7 +97,7 @@ impl FetchQueue {
     }
 
     /// Returns the index of the first request that may begin now.
-    fn place(&self) -> Option<usize> {
+    fn next_index(&self) -> Option<usize> {
         let deciding = self.under_way.iter().filter(|one| one.fetch.decides).count();
         let may_decide = self.decisions > 0 && deciding < DECIDING_MAX;
         let may_others = self.under_way.len() - deciding < UNDER_WAY_MAX;
@@ -112,11 +112,11 @@ impl FetchQueue {
                 changes.add(fetch);
             }
         }
-        for (place, fetch) in self.waiting.iter().enumerate() {
+        for (index, fetch) in self.waiting.iter().enumerate() {
             let begins =
                 if fetch.decides { may_decide && !changes.shares(fetch) } else { may_others && !before.shares(fetch) };
             if begins {
-                return Some(place);
+                return Some(index);
             }
             before.add(fetch);
             if fetch.acts() {
@@ -133,8 +133,8 @@ impl FetchQueue {
     /// it is made once more.
     pub(super) fn finish(&mut self, id: u64, replied: bool) -> bool {
         self.stuck = false;
-        let Some(place) = self.under_way.iter().position(|one| one.fetch.id == id) else { return true };
-        let one = self.under_way.swap_remove(place);
+        let Some(index) = self.under_way.iter().position(|one| one.fetch.id == id) else { return true };
+        let one = self.under_way.swap_remove(index);
         let again = one.overtaken && replied;
         if again {
             self.waiting.push_front(one.fetch);

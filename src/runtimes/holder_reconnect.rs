@@ -23,7 +23,7 @@ pub(super) enum Rejoined {
     /// The same holder, with the same runtime.
     Found(Box<(HolderClient, Welcome)>),
     /// There is no holder; its runtime has ended. Contains the reason.
-    Gone(String),
+    Ended(String),
 }
 
 /// A connection that is being made again. Dropping it ends the attempts.
@@ -50,7 +50,7 @@ impl Rejoin {
                 }
             };
             end(processes, &settings).await;
-            Rejoined::Gone(why)
+            Rejoined::Ended(why)
         };
         let task = tokio::spawn(work.in_current_span());
         Self { task }
@@ -95,7 +95,7 @@ pub(super) async fn done(rejoin: &mut Option<Rejoin>) -> Rejoined {
     match rejoin {
         Some(rejoin) => match (&mut rejoin.task).await {
             Ok(rejoined) => rejoined,
-            Err(error) => Rejoined::Gone(format!("its holder cannot be found: {error}")),
+            Err(error) => Rejoined::Ended(format!("its holder cannot be found: {error}")),
         },
         None => std::future::pending().await,
     }

@@ -22,18 +22,18 @@ pub(super) enum HolderRemains {
 impl Runtimes {
     /// Finds the processes that earlier gateways left, all at once.
     pub(super) async fn scan(&self) -> Vec<OrphanedRuntime> {
-        let looks =
+        let searches =
             HolderClient::all(&self.settings.holders).await.into_iter().enumerate().map(|(index, (name, path))| {
                 let wait = self.settings.answer_soon;
                 async move { (index, name, HolderClient::find_within(&path, wait).await, path) }
             });
         let mut all = Vec::new();
-        for (index, name, found, path) in futures_util::future::join_all(looks).await {
+        for (index, name, found, path) in futures_util::future::join_all(searches).await {
             let (state, remains) = match found {
                 Ok((holder, welcome)) => {
-                    let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
-                    match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
-                        Some(kept) => self.survives(holder, welcome, kept),
+                    let saved = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
+                    match saved.filter(|saved| (self.make)(&saved.spec.dialect).is_some()) {
+                        Some(saved) => self.survives(holder, welcome, saved),
                         None if !holder.is_live() => {
                             tracing::warn!(path = %path.display(), "the remains of an ended runtime cannot be read \
                                 and are removed");
@@ -69,17 +69,17 @@ impl Runtimes {
         all
     }
 
-    fn survives(&self, holder: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
+    fn survives(&self, holder: HolderClient, welcome: Welcome, saved: HandoverState) -> (OrphanState, HolderRemains) {
         let state = OrphanState::All {
-            spec: Box::new(kept.spec.clone()),
-            generation: kept.generation,
+            spec: Box::new(saved.spec.clone()),
+            generation: saved.generation,
             instance: holder.instance().to_owned(),
             nameless: holder.is_nameless(),
             pid: welcome.pid,
             started_at: welcome.started_at.into(),
         };
-        let survivor = SurvivingProcess { holder, welcome, generation: kept.generation, sessions: Vec::new() };
-        (state, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
+        let survivor = SurvivingProcess { holder, welcome, generation: saved.generation, sessions: Vec::new() };
+        (state, HolderRemains::Survivor(Box::new((saved.spec, survivor))))
     }
 
     /// Ends a runtime that no gateway can take over.

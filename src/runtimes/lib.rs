@@ -385,8 +385,8 @@ impl Launcher for Runtimes {
     }
 
     fn reattach(&self, left: &OrphanedRuntime, sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
-        let gone = || format!("there is no runtime {} to take over", left.id);
-        let remains = self.left_ones().remove(&left.index).ok_or_else(gone)?;
+        let not_found = || format!("there is no runtime {} to take over", left.id);
+        let remains = self.left_ones().remove(&left.index).ok_or_else(not_found)?;
         let settings = Arc::clone(&self.settings);
         match remains {
             HolderRemains::Survivor(survivor) => {
@@ -414,7 +414,7 @@ impl Launcher for Runtimes {
                 })
                 .map(RuntimeLink::found_again)
             }
-            HolderRemains::Unusable => Err(gone()),
+            HolderRemains::Unusable => Err(not_found()),
         }
     }
 

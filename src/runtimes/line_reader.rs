@@ -150,8 +150,8 @@ impl LineReader {
 
 /// Cuts a line. The beginning is copied, so that it does not hold the whole line's memory.
 fn cut(line: &[u8], max: usize) -> SkippedLine {
-    let kept = &line[..line.len().min(LINE_KEPT).min(max)];
-    SkippedLine { head: Bytes::copy_from_slice(kept), dropped: (line.len() - kept.len()) as u64 }
+    let head = &line[..line.len().min(LINE_KEPT).min(max)];
+    SkippedLine { head: Bytes::copy_from_slice(head), dropped: (line.len() - head.len()) as u64 }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, mpsc, onesho
 use tokio::time::timeout;
 
 use super::endpoint_event::EndpointEvent;
-use super::meter::{ReplyCharge, ReplyPlace};
+use super::meter::{ReplyCharge, ReplyOrder};
 use super::sse::SseItem;
 use plexus_dialects::link::{
     HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, LinkReply, LinkRequest, TERMINAL_DIALECTS,
@@ -50,7 +50,7 @@ const WAITING_MAX: usize = 64 << 20;
 /// Maximum number of requests that wait until a tunnel reads them; with one more the tunnel is disconnected, and reconnects.
 const ASKED_MAX: usize = 256;
 /// Maximum time for a helper to send its message, or to read the response.
-const SAY: Duration = Duration::from_secs(10);
+const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time that the next helper waits for that, so that helpers are handled in order.
 const IN_ORDER: Duration = Duration::from_millis(20);
 /// Time between two checks that terminals are alive.
@@ -85,7 +85,7 @@ struct Hub {
     processes: Mutex<HashMap<u32, (Process, &'static str)>>,
     connections: AtomicU64,
     helpers: Arc<Semaphore>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     /// The function that types in shared terminals, if there are any.
     terminals: Option<TypeInTerminal>,
 }
@@ -100,7 +100,7 @@ struct AgentQueue {
 /// A message for a driver, with the permit for its size.
 struct Message {
     content: Content,
-    _room: Option<OwnedSemaphorePermit>,
+    _size_permit: Option<OwnedSemaphorePermit>,
 }
 
 enum Content {
@@ -109,7 +109,7 @@ enum Content {
     Reply(AwaitedReply, Result<HttpReply, String>),
 }
 
-type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyPlace)>;
+type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyOrder)>;
 
 /// A helper that stays connected.
 struct Tunnel {
@@ -142,7 +142,7 @@ impl Default for Hub {
             processes: Mutex::default(),
             connections: AtomicU64::new(1),
             helpers: Arc::new(Semaphore::new(HELPERS_MAX)),
-            room: Arc::new(Semaphore::new(WAITING_MAX)),
+            capacity: Arc::new(Semaphore::new(WAITING_MAX)),
             terminals: None,
         }
     }
@@ -197,8 +197,8 @@ impl LinkHub {
 
     /// Reads the message of a helper. One that stays connected is served, or waits, in a task of its own.
     async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked, permit: OwnedSemaphorePermit) {
-        let (mut lines, started) = (LineReader::new(&self.0.room), tokio::time::Instant::now());
-        let Ok(Some((hello, _))) = timeout(SAY, lines.next(&mut stream)).await else { return };
+        let (mut lines, started) = (LineReader::new(&self.0.capacity), tokio::time::Instant::now());
+        let Ok(Some((hello, _))) = timeout(HELPER_TIMEOUT, lines.next(&mut stream)).await else { return };
         let Ok(hello) = serde_json::from_slice::<HelperHello>(&hello) else { return };
         let Some(agent) = TERMINAL_DIALECTS.iter().find(|agent| agent.name == hello.agent) else { return };
         let Some(queue) = self.0.agents.get(agent.name) else { return };
@@ -213,15 +213,15 @@ impl LinkHub {
             });
             return;
         }
-        let event = timeout(SAY.saturating_sub(started.elapsed()), lines.next(&mut stream)).await;
-        let Ok(Some((event, room))) = event else { return };
+        let event = timeout(HELPER_TIMEOUT.saturating_sub(started.elapsed()), lines.next(&mut stream)).await;
+        let Ok(Some((event, size_permit))) = event else { return };
         let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
         let started = self.watched(hello.pid, agent.name);
         let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
         let message = Some(HelperMessage { hello, event });
         let frame = LinkFrame { connection, started, message, ended: None };
         let Ok(frame) = serde_json::to_vec(&frame) else { return };
-        let message = Message { content: Content::Frame(frame.into()), _room: Some(room) };
+        let message = Message { content: Content::Frame(frame.into()), _size_permit: Some(size_permit) };
         if !waits {
             let _ = queue.send.try_send(message);
             return;
@@ -235,7 +235,7 @@ impl LinkHub {
             let decided = if sent { Some(decided) } else { None };
             if hub.wait(stream, connection, decided).await.is_none() {
                 let closed = LinkFrame { connection, started, message: None, ended: None };
-                hub.tell(agent.name, &closed).await;
+                hub.send_frame(agent.name, &closed).await;
             }
             drop(permit);
         });
@@ -249,29 +249,29 @@ impl LinkHub {
         decided: Option<oneshot::Receiver<HelperExit>>,
     ) -> Option<()> {
         let (mut read, mut write) = stream.split();
-        let gone = async {
+        let disconnected = async {
             let mut more = [0; 64];
             while read.read(&mut more).await.is_ok_and(|read| read > 0) {}
         };
         let exit = match decided {
             Some(decided) => tokio::select! {
                 exit = decided => exit.ok(),
-                () = gone => None,
+                () = disconnected => None,
             },
             None => Some(HelperExit::default()),
         };
         self.0.waiting.lock().remove(&connection);
         let mut line = serde_json::to_vec(&exit?).unwrap_or_default();
         line.push(b'\n');
-        let _ = timeout(SAY, write.write_all(&line)).await;
+        let _ = timeout(HELPER_TIMEOUT, write.write_all(&line)).await;
         Some(())
     }
 
     /// Sends a driver a message that does not come from a helper.
-    async fn tell(&self, agent: &str, frame: &LinkFrame<'_>) {
+    async fn send_frame(&self, agent: &str, frame: &LinkFrame<'_>) {
         let Some(queue) = self.0.agents.get(agent) else { return };
         let frame = serde_json::to_vec(frame).unwrap_or_default();
-        let _ = queue.send.send(Message { content: Content::Frame(frame.into()), _room: None }).await;
+        let _ = queue.send.send(Message { content: Content::Frame(frame.into()), _size_permit: None }).await;
     }
 
     // === tunnels ===
@@ -293,15 +293,19 @@ impl LinkHub {
         self.0.waiting.lock().insert(connection, exit);
         let (mut read, mut write) = stream.split();
         let hearing = async {
-            while let Some((line, room)) = lines.next(&mut read).await {
-                if self.tunnel_said(&tunnel, (&line, room), hello, connection, started, agent).await.is_none() {
+            while let Some((line, size_permit)) = lines.next(&mut read).await {
+                if self
+                    .handle_tunnel_line(&tunnel, (&line, size_permit), hello, connection, started, agent)
+                    .await
+                    .is_none()
+                {
                     break;
                 }
             }
         };
         let asking = async {
             while let Some(line) = to_ask.recv().await {
-                if !matches!(timeout(SAY, write.write_all(&line)).await, Ok(Ok(()))) {
+                if !matches!(timeout(HELPER_TIMEOUT, write.write_all(&line)).await, Ok(Ok(()))) {
                     break;
                 }
             }
@@ -316,14 +320,14 @@ impl LinkHub {
         self.0.tunnels.lock().remove(&connection);
         // The waiting callers learn that there is no reply.
         tunnel.replies.lock().clear();
-        self.tell(agent.name, &LinkFrame { connection, started, message: None, ended: None }).await;
+        self.send_frame(agent.name, &LinkFrame { connection, started, message: None, ended: None }).await;
     }
 
     /// Handles a line of a tunnel; `None` if the line is invalid. Waits until the queue has a place.
-    async fn tunnel_said(
+    async fn handle_tunnel_line(
         &self,
         tunnel: &Tunnel,
-        (line, room): (&[u8], OwnedSemaphorePermit),
+        (line, size_permit): (&[u8], OwnedSemaphorePermit),
         hello: &HelperHello,
         connection: u64,
         started: u64,
@@ -348,7 +352,7 @@ impl LinkHub {
             (None, None) => return Some(()),
         };
         let queue = self.0.agents.get(agent.name)?;
-        queue.send.send(Message { content, _room: Some(room) }).await.ok()
+        queue.send.send(Message { content, _size_permit: Some(size_permit) }).await.ok()
     }
 
     /// Makes a request by a tunnel.
@@ -357,9 +361,9 @@ impl LinkHub {
         connection: u64,
         path: &str,
         fetch: &HttpRequest,
-    ) -> Result<(HttpReply, ReplyPlace), String> {
-        let gone = || "the terminal is not connected".to_owned();
-        let tunnel = self.0.tunnels.lock().get(&connection).cloned().ok_or_else(gone)?;
+    ) -> Result<(HttpReply, ReplyOrder), String> {
+        let not_connected = || "the terminal is not connected".to_owned();
+        let tunnel = self.0.tunnels.lock().get(&connection).cloned().ok_or_else(not_connected)?;
         let id = tunnel.requests.fetch_add(1, Ordering::Relaxed);
         let body = fetch.body.as_deref().and_then(|body| serde_json::from_slice::<&RawValue>(body).ok());
         let request = TunnelRequest { id, method: fetch.method, path, body };
@@ -372,8 +376,8 @@ impl LinkHub {
             self.0.waiting.lock().remove(&connection);
             return Err("the terminal does not read what it is asked".into());
         }
-        let (reply, place) = replied.await.map_err(|_| gone())?;
-        Ok((reply?, place))
+        let (reply, order) = replied.await.map_err(|_| not_connected())?;
+        Ok((reply?, order))
     }
 
     // === processes ===
@@ -402,7 +406,7 @@ impl LinkHub {
                 alive
             });
             for (pid, agent) in ended {
-                self.tell(agent, &LinkFrame { connection: 0, started: 0, message: None, ended: Some(pid) }).await;
+                self.send_frame(agent, &LinkFrame { connection: 0, started: 0, message: None, ended: Some(pid) }).await;
             }
         }
     }
@@ -441,9 +445,9 @@ impl LinkHub {
         let reply = match LinkRequest::read(&fetch.path).ok_or("not a request to a link endpoint")? {
             LinkRequest::Tunnel(connection, path) => {
                 let replied = timeout(within, self.ask_tunnel(connection, &path, fetch)).await;
-                let (reply, place) = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
+                let (reply, order) = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
                 charge.grow(reply.body.len()).await;
-                charge.keep_place(place);
+                charge.hold_order(order);
                 reply
             }
             LinkRequest::Terminal(terminal) => {
@@ -473,36 +477,36 @@ impl LinkHub {
 struct LineReader {
     buffer: BytesMut,
     /// Length of the part of the buffer without a line feed.
-    looked: usize,
-    room: Arc<Semaphore>,
+    scanned: usize,
+    capacity: Arc<Semaphore>,
     /// The permit for the size of the buffer.
     taken: Option<OwnedSemaphorePermit>,
 }
 
 impl LineReader {
-    fn new(room: &Arc<Semaphore>) -> Self {
-        Self { buffer: BytesMut::new(), looked: 0, room: Arc::clone(room), taken: None }
+    fn new(capacity: &Arc<Semaphore>) -> Self {
+        Self { buffer: BytesMut::new(), scanned: 0, capacity: Arc::clone(capacity), taken: None }
     }
 
     /// Returns the next line, with the permit for its size; `None` if the helper disconnects before its end, pauses within it for
-    /// [`SAY`], or sends more than [`MESSAGE_MAX`]. Cancellation safe.
+    /// [`HELPER_TIMEOUT`], or sends more than [`MESSAGE_MAX`]. Cancellation safe.
     async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Option<(Bytes, OwnedSemaphorePermit)> {
         loop {
-            timeout(SAY, self.take_room()).await.ok()??;
-            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.looked..]) {
-                let mut line = self.buffer.split_to(self.looked + end + 1);
-                let room = self.taken.as_mut()?.split(line.len())?;
-                line.truncate(self.looked + end);
-                self.looked = 0;
-                return Some((line.freeze(), room));
+            timeout(HELPER_TIMEOUT, self.acquire_permit()).await.ok()??;
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
+                let mut line = self.buffer.split_to(self.scanned + end + 1);
+                let size_permit = self.taken.as_mut()?.split(line.len())?;
+                line.truncate(self.scanned + end);
+                self.scanned = 0;
+                return Some((line.freeze(), size_permit));
             }
-            self.looked = self.buffer.len();
+            self.scanned = self.buffer.len();
             if self.buffer.len() > MESSAGE_MAX {
                 return None;
             }
             let whole = self.buffer.is_empty();
             let read = stream.read_buf(&mut self.buffer);
-            let read = if whole { read.await } else { timeout(SAY, read).await.ok()? };
+            let read = if whole { read.await } else { timeout(HELPER_TIMEOUT, read).await.ok()? };
             if read.ok()? == 0 {
                 return None;
             }
@@ -510,11 +514,11 @@ impl LineReader {
     }
 
     /// Waits for a permit for the read bytes. Cancellation safe.
-    async fn take_room(&mut self) -> Option<()> {
+    async fn acquire_permit(&mut self) -> Option<()> {
         let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.buffer.len().saturating_sub(taken)).ok()?;
         if more > 0 {
-            let more = Arc::clone(&self.room).acquire_many_owned(more).await.ok()?;
+            let more = Arc::clone(&self.capacity).acquire_many_owned(more).await.ok()?;
             match &mut self.taken {
                 Some(taken) => taken.merge(more),
                 None => self.taken = Some(more),
@@ -584,7 +588,7 @@ impl LinkConnection {
                 Content::Reply(awaited, reply) => {
                     let (place, taken) = oneshot::channel();
                     self.reply = Some(taken);
-                    let _ = awaited.send((reply, ReplyPlace(place)));
+                    let _ = awaited.send((reply, ReplyOrder(place)));
                     if !events.is_empty() {
                         break;
                     }

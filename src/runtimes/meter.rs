@@ -80,8 +80,8 @@ async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> 
     }
 }
 
-/// The place of a reply among the events of its tunnel. Later events are delivered once it is dropped.
-pub(super) struct ReplyPlace(#[expect(dead_code, reason = "it is dropped, no more")] pub(super) oneshot::Sender<()>);
+/// The position of a reply among the events of its tunnel. Later events are delivered once it is dropped.
+pub(super) struct ReplyOrder(#[expect(dead_code, reason = "it is dropped, no more")] pub(super) oneshot::Sender<()>);
 
 /// The charge for a reply that arrives in pieces.
 pub(super) struct ReplyCharge {
@@ -89,14 +89,14 @@ pub(super) struct ReplyCharge {
     account: Account,
     charge: Charge,
     exempt: Option<Exempt>,
-    place: Option<ReplyPlace>,
+    order: Option<ReplyOrder>,
 }
 
 impl ReplyCharge {
     /// Makes the charge for a reply of the runtime of that name.
     pub(super) fn new(ledger: &Ledger, runtime: &str) -> Self {
         let account = ledger.runtime(runtime);
-        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, place: None }
+        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, order: None }
     }
 
     /// Waits for a charge for a piece of `bytes`, or for the permission to continue beyond the account.
@@ -112,9 +112,9 @@ impl ReplyCharge {
         }
     }
 
-    /// Holds the reply's place among the events of its connection as long as the charge.
-    pub(super) fn keep_place(&mut self, place: ReplyPlace) {
-        self.place = Some(place);
+    /// Holds the reply's position among the events of its connection as long as the charge.
+    pub(super) fn hold_order(&mut self, order: ReplyOrder) {
+        self.order = Some(order);
     }
 }
 

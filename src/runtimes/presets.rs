@@ -248,14 +248,14 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
     match name {
         "demo" => command[0] = exe.to_string_lossy().into_owned(),
         "codelia" => {
-            let words = |name| match set(name) {
+            let arguments = |name| match set(name) {
                 Some(text) => shell_words::split(&text).map_err(|_| PresetError::Quotes(name, text.clone())),
                 None => Ok(Vec::new()),
             };
             if let Some(program) = set("CODELIA_RUNTIME_CMD") {
                 command[0] = program;
             }
-            command.extend(words("CODELIA_RUNTIME_ARGS")?);
+            command.extend(arguments("CODELIA_RUNTIME_ARGS")?);
         }
         _ => {}
     }
@@ -281,7 +281,7 @@ pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<Stri
 }
 
 /// Returns the command that installs `program`, if a preset knows.
-pub(super) fn install_of(program: &str) -> Option<&'static str> {
+pub(super) fn install_command(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
 }
 

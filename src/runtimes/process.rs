@@ -117,7 +117,7 @@ pub(super) fn find(program: &str, path: Option<&OsStr>, cwd: &Path) -> Result<Pa
     }
     let dirs = path.map(std::env::split_paths).into_iter().flatten();
     let found = dirs.map(|dir| cwd.join(dir).join(program)).find(|at| runnable(at));
-    found.ok_or_else(|| match presets::install_of(program) {
+    found.ok_or_else(|| match presets::install_command(program) {
         Some(install) => format!("`{program}` is not on PATH: {install}"),
         None => format!("`{program}` is not on PATH"),
     })

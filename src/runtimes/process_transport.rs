@@ -143,7 +143,7 @@ impl DialectSource {
 
     /// Makes a dialect in its initial state.
     fn dialect(&self, spec: &RuntimeSpec) -> Box<dyn Dialect> {
-        self.recording.of((self.make)(spec))
+        self.recording.wrap((self.make)(spec))
     }
 }
 
@@ -160,7 +160,7 @@ pub(super) struct ProcessTransport {
     greeted: bool,
     ending: Option<Ending>,
     /// `true` once the end of the process is published.
-    ending_shown: bool,
+    ending_published: bool,
     /// The reason why the gateway ended the process.
     reason: Option<String>,
     /// The exit code, or the signal that killed the process, once it has ended.
@@ -177,7 +177,7 @@ pub(super) struct ProcessTransport {
     /// The time when the gateway ends the process unless it ends by itself, with the reason.
     exit_deadline: Option<(Instant, &'static str)>,
     stderr_due: Option<Instant>,
-    stderr_shown: Option<Instant>,
+    stderr_published_at: Option<Instant>,
     ack_due: Option<Instant>,
     /// The time since which the process has read none of its input, as of this turn.
     stalled: Option<Instant>,
@@ -209,7 +209,7 @@ pub(super) enum ProcessEvent {
     Rejoined(Rejoined),
     /// Sessions may have stored more output.
     Stored,
-    News(HolderMessage),
+    Holder(HolderMessage),
 }
 
 impl Transport for ProcessTransport {
@@ -229,7 +229,7 @@ impl Transport for ProcessTransport {
             outcome = self.client_tools.next(), if living => ProcessEvent::ClientTool(outcome),
             rejoined = holder_reconnect::done(&mut self.rejoin), if living => ProcessEvent::Rejoined(rejoined),
             () = self.acks.changed(), if self.heavy => ProcessEvent::Stored,
-            news = self.holder.next(), if reading => ProcessEvent::News(news),
+            message = self.holder.next(), if reading => ProcessEvent::Holder(message),
             else => std::future::pending().await,
         }
     }
@@ -248,9 +248,9 @@ impl Transport for ProcessTransport {
             CloseReason::Leaving if self.outlive && driver.stop.is_none() => self.left = true,
             CloseReason::Leaving => {
                 driver.stop.get_or_insert(CloseReason::Stopped);
-                self.end(driver, CloseReason::Stopped.into_words());
+                self.end(driver, CloseReason::Stopped.into_message());
             }
-            why => self.end(driver, why.into_words()),
+            why => self.end(driver, why.into_message()),
         }
     }
 
@@ -274,7 +274,7 @@ impl Transport for ProcessTransport {
             self.stashed -= bytes.len();
             self.receive(driver, &bytes);
         }
-        if self.ending.is_some() && !std::mem::replace(&mut self.ending_shown, true) {
+        if self.ending.is_some() && !std::mem::replace(&mut self.ending_published, true) {
             driver.show(|info| info.problem.clone_from(&self.reason));
         }
         if driver.offset > self.saved.stated {
@@ -295,7 +295,7 @@ impl Transport for ProcessTransport {
 
     fn handle(&mut self, driver: &mut Driver, event: ProcessEvent) {
         match event {
-            ProcessEvent::News(news) => self.news(driver, news),
+            ProcessEvent::Holder(message) => self.handle_message(driver, message),
             ProcessEvent::Due => self.handle_due(driver),
             ProcessEvent::ClientTool((id, outcome)) => {
                 driver.step(self, StepCause::Other, |dialect, out| dialect.done(id, outcome, out));
@@ -348,7 +348,7 @@ impl ProcessTransport {
             agent: None,
             greeted: false,
             ending: None,
-            ending_shown: false,
+            ending_published: false,
             reason: None,
             status: None,
             given_up: false,
@@ -358,7 +358,7 @@ impl ProcessTransport {
             stuck: settings.stuck,
             exit_deadline: None,
             stderr_due: None,
-            stderr_shown: None,
+            stderr_published_at: None,
             ack_due: None,
             stalled: None,
             heavy: false,
@@ -428,8 +428,8 @@ impl ProcessTransport {
 
     // === output ===
 
-    fn news(&mut self, driver: &mut Driver, news: HolderMessage) {
-        match news {
+    fn handle_message(&mut self, driver: &mut Driver, message: HolderMessage) {
+        match message {
             HolderMessage::Out { bytes, .. } => {
                 driver.record_contact();
                 if driver.out.is_empty() && self.stash.is_empty() {
@@ -443,7 +443,7 @@ impl ProcessTransport {
                 driver.stderr.push(&text);
                 if self.stderr_due.is_none() {
                     let now = Instant::now();
-                    self.stderr_due = Some(self.stderr_shown.map_or(now, |shown| (shown + STDERR_EVERY).max(now)));
+                    self.stderr_due = Some(self.stderr_published_at.map_or(now, |last| (last + STDERR_EVERY).max(now)));
                 }
             }
             HolderMessage::Full(since) => self.report_full(driver, since),
@@ -540,7 +540,7 @@ impl ProcessTransport {
         let now = Instant::now();
         let passed = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
         if passed(&self.stderr_due) {
-            (self.stderr_due, self.stderr_shown) = (None, Some(now));
+            (self.stderr_due, self.stderr_published_at) = (None, Some(now));
             let tail = driver.stderr.tail();
             driver.show(|info| info.stderr_tail = tail);
         }

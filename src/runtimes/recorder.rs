@@ -108,7 +108,7 @@ impl Recording {
     }
 
     /// Returns the dialect, wrapped to be recorded if this is a recording.
-    pub(super) fn of(&self, dialect: Box<dyn Dialect>) -> Box<dyn Dialect> {
+    pub(super) fn wrap(&self, dialect: Box<dyn Dialect>) -> Box<dyn Dialect> {
         match self.0 {
             Some(_) => Box::new(RecordedDialect { dialect, to: self.clone() }),
             None => dialect,
@@ -361,7 +361,7 @@ mod tests {
         let mut settings = RuntimeSettings::new("plexus".into(), home.path().into());
         settings.record = Some(dir.clone());
         let recording = Recording::begin(&settings, &spec(), 3);
-        let mut dialect = recording.of(plexus_dialects::find("acp").unwrap()(&spec()));
+        let mut dialect = recording.wrap(plexus_dialects::find("acp").unwrap()(&spec()));
         let mut out = Outbox::default();
         dialect.open(&mut out);
         dialect.feed(Bytes::from_static(b"junk"), &mut out);

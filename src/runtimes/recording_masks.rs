@@ -94,8 +94,12 @@ impl RecordingMasks {
                 key = text;
                 continue;
             }
-            let told = self.value(&key, &text);
-            if told == text { masked.push_str(literal) } else { masked.push_str(&Value::String(told).to_string()) }
+            let replaced = self.value(&key, &text);
+            if replaced == text {
+                masked.push_str(literal)
+            } else {
+                masked.push_str(&Value::String(replaced).to_string())
+            }
         }
         // Text that is not complete JSON is masked as text.
         masked.push_str(&self.text(rest));
@@ -171,7 +175,7 @@ fn is_id(key: &str) -> bool {
 
 /// Returns whether values of this name are secrets.
 fn is_secret_name(name: &str) -> bool {
-    const WORDS: &[&str] = &[
+    const SECRET_NAMES: &[&str] = &[
         "apikey",
         "accesskey",
         "privatekey",
@@ -185,7 +189,7 @@ fn is_secret_name(name: &str) -> bool {
         "authorization",
     ];
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-    WORDS.iter().any(|word| name.contains(word)) || name.ends_with("key") && name != "key"
+    SECRET_NAMES.iter().any(|word| name.contains(word)) || name.ends_with("key") && name != "key"
 }
 
 #[cfg(test)]

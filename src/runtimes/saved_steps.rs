@@ -66,12 +66,12 @@ pub(super) fn checksum(frames: &[Bytes]) -> u32 {
 }
 
 /// Returns the step made for a line.
-pub(super) fn of_frame(frames: &[Bytes]) -> Bytes {
-    of_command(frames, b"null")
+pub(super) fn for_frame(frames: &[Bytes]) -> Bytes {
+    for_command(frames, b"null")
 }
 
 /// Returns the step made for a command, given as JSON.
-pub(super) fn of_command(frames: &[Bytes], command: &[u8]) -> Bytes {
+pub(super) fn for_command(frames: &[Bytes], command: &[u8]) -> Bytes {
     [&MARK[..], &checksum(frames).to_be_bytes(), command].concat().into()
 }
 

@@ -97,9 +97,9 @@ impl SessionRoutes {
         }
     }
 
-    /// Returns whether a session knows this request.
+    /// Returns whether a session has this request.
     pub(super) fn has_request(&self, key: &RequestKey) -> bool {
-        self.asks.keys().any(|kept| kept.means(key))
+        self.asks.keys().any(|known| known.means(key))
     }
 
     /// Returns whether a session was opened, or is being opened.
@@ -113,7 +113,7 @@ impl SessionRoutes {
     }
 
     /// Returns whether a session is open under this name.
-    pub(super) fn knows(&self, native: &NativeId) -> bool {
+    pub(super) fn is_open(&self, native: &NativeId) -> bool {
         self.natives.get(native).is_some_and(|sender| !sender.is_closed())
     }
 
@@ -166,8 +166,8 @@ impl SessionRoutes {
                     .early
                     .iter()
                     .position(|event| matches!(event, RuntimeEvent::Asked { ask, .. } if ask.key == key));
-                let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
-                if let Some(sender) = kept.and_then(|kept| self.asks.remove(&kept)) {
+                let known = self.asks.keys().find(|known| known.means(&key)).cloned();
+                if let Some(sender) = known.and_then(|known| self.asks.remove(&known)) {
                     self.put(&sender, RuntimeEvent::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
                     self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
@@ -234,7 +234,7 @@ impl SessionRoutes {
     }
 
     /// Returns the last output that no session received, for the report of a start that never had a session.
-    pub(super) fn last_words(&self) -> Option<&Bytes> {
+    pub(super) fn last_output(&self) -> Option<&Bytes> {
         self.early.iter().rev().find_map(|event| match event {
             RuntimeEvent::Event { draft, .. } => draft.native.as_ref(),
             _ => None,
@@ -258,7 +258,7 @@ impl SessionRoutes {
             }
             return;
         };
-        if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
+        if self.natives.get(&native).is_some_and(|sender| !sender.is_closed()) {
             let error = refusal(format!("the runtime used the session id {native} twice"));
             self.put(&sender, RuntimeEvent::NotOpened { ticket, error });
             return self.deliver_early();
@@ -319,8 +319,8 @@ impl SessionRoutes {
     }
 
     /// Reports an invalid message to every session.
-    fn stray(&mut self, what: String) {
-        self.event(None, EventDraft::raw(Bytes::from(what), "the runtime sent something unexpected"));
+    fn stray(&mut self, message: String) {
+        self.event(None, EventDraft::raw(Bytes::from(message), "the runtime sent something unexpected"));
     }
 
     fn keep(&mut self, event: RuntimeEvent) {
@@ -343,8 +343,9 @@ impl SessionRoutes {
         }
         let dropped = std::mem::take(&mut self.early_dropped);
         if dropped > 0 {
-            let what = format!("{dropped} messages arrived before any session was open and were dropped, oldest first");
-            self.event(None, EventDraft::raw(Bytes::from(what), "too many early messages"));
+            let message =
+                format!("{dropped} messages arrived before any session was open and were dropped, oldest first");
+            self.event(None, EventDraft::raw(Bytes::from(message), "too many early messages"));
         }
         self.early_bytes = 0;
         for event in std::mem::take(&mut self.early) {

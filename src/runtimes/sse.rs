@@ -75,9 +75,9 @@ impl SseReader {
     fn keep(&mut self, bytes: &[u8]) {
         // The field's name, its colon and its space are not data.
         let free = (self.max + "data: ".len()).saturating_sub(self.line.len());
-        let kept = bytes.len().min(free);
-        self.line.extend_from_slice(&bytes[..kept]);
-        self.line_dropped += (bytes.len() - kept) as u64;
+        let taken = bytes.len().min(free);
+        self.line.extend_from_slice(&bytes[..taken]);
+        self.line_dropped += (bytes.len() - taken) as u64;
     }
 
     fn end_of_line(&mut self, told: &mut Vec<SseItem>) {
@@ -106,9 +106,9 @@ impl SseReader {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        let kept = bytes.len().min(self.max - self.data.len().min(self.max));
-        self.data.extend_from_slice(&bytes[..kept]);
-        self.data_dropped += (bytes.len() - kept) as u64;
+        let taken = bytes.len().min(self.max - self.data.len().min(self.max));
+        self.data.extend_from_slice(&bytes[..taken]);
+        self.data_dropped += (bytes.len() - taken) as u64;
     }
 
     fn dispatch(&mut self, told: &mut Vec<SseItem>) {

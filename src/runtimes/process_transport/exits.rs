@@ -11,7 +11,7 @@ use plexus_protocol::{Connect, RestartPolicy, RuntimeState};
 use plexus_sessions::RuntimeExit;
 
 /// Maximum number of bytes of a runtime's last output in its problem.
-const WORDS_SHOWN: usize = 500;
+const OUTPUT_SHOWN: usize = 500;
 
 /// The end of a start.
 pub(super) struct ExitReport {
@@ -37,10 +37,10 @@ impl ProcessTransport {
     pub(super) fn exit_report(mut self, driver: &mut Driver) -> ExitReport {
         driver.stderr.finish();
         let (code, signal) = self.status.take().unwrap_or_default();
-        let reason = self.reason.take().or_else(|| driver.stop.clone().map(CloseReason::into_words));
+        let reason = self.reason.take().or_else(|| driver.stop.clone().map(CloseReason::into_message));
         let reason = reason.or_else(|| {
-            let words = driver.routes.last_words()?;
-            Some(format!("it said: {}", plexus_protocol::text::printable(&words[..words.len().min(WORDS_SHOWN)])))
+            let output = driver.routes.last_output()?;
+            Some(format!("it said: {}", plexus_protocol::text::printable(&output[..output.len().min(OUTPUT_SHOWN)])))
         });
         let early = driver.ready.is_none() && driver.stop.is_none();
         let hint = match &driver.spec.connect {
@@ -112,7 +112,7 @@ pub(super) async fn pause_before_restart(driver: &mut Driver, pause: Duration) -
 /// Ends the driver.
 pub(super) async fn close(driver: &mut Driver) {
     let problem = driver.end.info.borrow().problem.clone();
-    let why = problem.unwrap_or_else(|| CloseReason::Stopped.into_words());
+    let why = problem.unwrap_or_else(|| CloseReason::Stopped.into_message());
     // The runtime may have been stopped in a pause between two starts.
     driver.show(|info| info.state = RuntimeState::Exited);
     driver.close_orders().await;

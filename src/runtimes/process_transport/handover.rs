@@ -61,8 +61,8 @@ impl HandoverState {
     pub(crate) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
         let (len, rest) = blob.split_first_chunk::<4>()?;
         let (head, dialect) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
-        let kept: Self = serde_json::from_slice(head).ok()?;
-        (kept.form <= Self::FORM).then_some((kept, dialect))
+        let state: Self = serde_json::from_slice(head).ok()?;
+        (state.form <= Self::FORM).then_some((state, dialect))
     }
 }
 
@@ -132,8 +132,8 @@ impl ProcessTransport {
         let saves = self.outlive && !driver.broken;
         let step = match cause {
             _ if !saves || !self.saved.based || !self.holder.takes_steps() => None,
-            StepCause::Frame => Some(saved_steps::of_frame(&frames)),
-            StepCause::Command(command) if !command.is_empty() => Some(saved_steps::of_command(&frames, command)),
+            StepCause::Frame => Some(saved_steps::for_frame(&frames)),
+            StepCause::Command(command) if !command.is_empty() => Some(saved_steps::for_command(&frames, command)),
             // The effect of such a step is known only from a whole state.
             StepCause::Command(_) | StepCause::Other => {
                 self.saved.based = false;

@@ -63,38 +63,41 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
         () = end.stop.notified() => {
             holder_reconnect::end_silent(&path, &settings).await;
             stopped = true;
-            Err(CloseReason::Stopped.into_words())
+            Err(CloseReason::Stopped.into_message())
         }
         () = leave.notified() => return,
         found = found => found.and_then(|(holder, welcome)| {
-            let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
-            let restorable = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
-            let (make, kept) = restorable.ok_or("the state saved by an earlier gateway cannot be read")?;
-            Ok((holder, welcome, make, kept))
+            let saved = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
+            let restorable = saved.and_then(|saved| Some((find(&saved.spec.dialect)?, saved)));
+            let (make, saved) = restorable.ok_or("the state saved by an earlier gateway cannot be read")?;
+            Ok((holder, welcome, make, saved))
         }),
     };
-    let gone =
+    let exited =
         |reason: &str| RuntimeMessage::Exited(RuntimeExit { reason: Some(reason.into()), ..RuntimeExit::default() });
     match outcome {
-        Ok((holder, welcome, make, kept)) => {
-            let whose = (holder.instance().to_owned(), holder.is_nameless());
-            let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
+        Ok((holder, welcome, make, saved)) => {
+            let identity = (holder.instance().to_owned(), holder.is_nameless());
+            let belongs =
+                |session: &ReattachedSession| session.start.belongs(&identity.0, identity.1, saved.generation);
             let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
             for other in others {
-                other.sender.put(gone("its agent has ended: another process has its id")).await;
+                other.sender.put(exited("its agent has ended: another process has its id")).await;
             }
-            sessions.iter_mut().for_each(|session| session.processed = session.start.last_stop(&whose.0, whose.1));
+            sessions
+                .iter_mut()
+                .for_each(|session| session.processed = session.start.last_stop(&identity.0, identity.1));
             end.info.send_modify(|info| {
-                let (spec, cwd) = (&kept.spec, kept.spec.cwd.to_string_lossy().into_owned());
-                *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
+                let (spec, cwd) = (&saved.spec, saved.spec.cwd.to_string_lossy().into_owned());
+                *info = Arc::new(RuntimeInfo::starting(spec, cwd, saved.generation, SystemTime::now().into()));
             });
-            let _ = end.spec.set(kept.spec.clone());
-            let found = SurvivingProcess { holder, welcome, generation: kept.generation, sessions };
-            drive(kept.spec, make, end, settings, leave, StartMode::Found(Box::new(found))).await;
+            let _ = end.spec.set(saved.spec.clone());
+            let found = SurvivingProcess { holder, welcome, generation: saved.generation, sessions };
+            drive(saved.spec, make, end, settings, leave, StartMode::Found(Box::new(found))).await;
         }
         Err(why) => {
             for session in sessions {
-                session.sender.put(gone(&why)).await;
+                session.sender.put(exited(&why)).await;
             }
             end.orders.close();
             end.info.send_modify(|info| {
@@ -103,8 +106,8 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             });
             while let Some(order) = end.orders.recv().await {
                 if let RuntimeCommand::Open { ticket, .. } = order.command {
-                    let said = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
-                    order.sender.put(RuntimeMessage::Events(said, None)).await;
+                    let events = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
+                    order.sender.put(RuntimeMessage::Events(events, None)).await;
                 }
             }
         }
@@ -238,19 +241,19 @@ impl ProcessTransport {
 
     /// Takes over a whole state; `None` if it cannot be read.
     fn restore(&mut self, driver: &mut Driver, blob: &[u8]) -> Option<()> {
-        let (kept, saved) = HandoverState::read(blob)?;
+        let (state, saved) = HandoverState::read(blob)?;
         let mut dialect = self.source.dialect(&driver.spec);
         if !dialect.restore(saved) {
             return None;
         }
         driver.dialect = dialect;
-        if let Some((head, dropped)) = kept.skipped
+        if let Some((head, dropped)) = state.skipped
             && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
         {
             let skipped = SkippedLine { head: head.into(), dropped };
             self.lines = LineReader::at(driver.settings.line_max, driver.offset, Some(skipped));
         }
-        (self.agent, self.greeted) = (kept.agent, kept.ready);
+        (self.agent, self.greeted) = (state.agent, state.ready);
         Some(())
     }
 
@@ -259,7 +262,7 @@ impl ProcessTransport {
         self.rejoin = None;
         let (mut holder, welcome) = match rejoined {
             Rejoined::Found(found) => *found,
-            Rejoined::Gone(why) => return self.lost(driver, why),
+            Rejoined::Ended(why) => return self.lost(driver, why),
         };
         let lost = holder.continue_from(&self.holder, &welcome);
         self.holder = holder;
