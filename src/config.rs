@@ -22,7 +22,9 @@ use toml::de::{DeTable, DeValue};
 
 pub use crate::ledger::LedgerLimits;
 pub use crate::notify::NotifySettings as Push;
-use crate::notify::{CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service};
+use crate::notify::{
+    CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, NotificationFilter, check_service,
+};
 use crate::router::{Network, parse_origin};
 use crate::runtimes::{dialects, presets};
 pub use crate::sessions::PROMPT_MAX;
@@ -193,7 +195,7 @@ impl ConfigContext {
     ///
     /// # Errors
     /// The current folder does not exist or may not be read.
-    pub fn of_this_process(exe: PathBuf) -> std::io::Result<Self> {
+    pub fn from_process(exe: PathBuf) -> std::io::Result<Self> {
         let env =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Ok(Self { exe, cwd: std::env::current_dir()?, env: env.collect() })
@@ -210,7 +212,7 @@ pub struct ConfigProblem {
     /// The file's name as given.
     pub file: String,
     /// Line and column (in characters), both from 1; `None` if the file could not be read.
-    pub place: Option<(usize, usize)>,
+    pub position: Option<(usize, usize)>,
     /// The key with its tables (`runtime.cwd`); empty if the error is not in a key.
     pub key: String,
     /// The problem and the fix.
@@ -220,7 +222,7 @@ pub struct ConfigProblem {
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some((line, column)) = self.place {
+        if let Some((line, column)) = self.position {
             write!(f, ":{line}:{column}")?;
         }
         if !self.key.is_empty() {
@@ -259,7 +261,7 @@ impl Config {
     pub fn load(path: &Path, context: &ConfigContext) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let fail = |message: String| {
-            let problem = ConfigProblem { file: file.clone(), place: None, key: String::new(), message };
+            let problem = ConfigProblem { file: file.clone(), position: None, key: String::new(), message };
             Err(ConfigError { problems: vec![problem] })
         };
         match std::fs::metadata(path) {
@@ -301,7 +303,7 @@ impl Config {
             }
         };
         let mut problems = doc.problems.into_inner();
-        problems.sort_by_key(|problem: &ConfigProblem| problem.place);
+        problems.sort_by_key(|problem: &ConfigProblem| problem.position);
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
     }
 }
@@ -364,8 +366,8 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
         tls.finish();
     }
     if let Some(mut log) = root.table("log") {
-        let words = [("process", Durability::Process), ("power", Durability::Power)];
-        config.durability = log.word("durability", &words).unwrap_or_default();
+        let names = [("process", Durability::Process), ("power", Durability::Power)];
+        config.durability = log.word("durability", &names).unwrap_or_default();
         log.finish();
     }
     read_retention(root, &mut config.retention);
@@ -401,7 +403,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
         let ports = read_ports(&mut fields, &mut taken);
         if let Some((span, mut runtime)) = read {
             runtime.ports = ports;
-            let line = fields.doc.place(span.start).0;
+            let line = fields.doc.position(span.start).0;
             if let Some(first) = ids.get(&runtime.spec.id) {
                 let message = format!(
                     "\"{}\" is already the id of the runtime in line {first}: use a different one (id = \"{}-2\")",
@@ -527,15 +529,15 @@ fn read_channel(
             complete = false;
         }
     }
-    let mut wants = TargetWants::default();
+    let mut filter = NotificationFilter::default();
     if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\", \"no_progress\"]") {
-        wants = TargetWants::NONE;
+        filter = NotificationFilter::NONE;
         for (at, event) in events {
             match event.as_str() {
-                "requests" => wants.requests = true,
-                "ends" => wants.ends = true,
-                "failures" => wants.failures = true,
-                "no_progress" => wants = wants.with_no_progress(),
+                "requests" => filter.requests = true,
+                "ends" => filter.ends = true,
+                "failures" => filter.failures = true,
+                "no_progress" => filter = filter.with_no_progress(),
                 _ => {
                     let known = "requests, ends, failures, no_progress";
                     fields.problem(at, "events", format!("\"{event}\" is not one of {known}"));
@@ -546,7 +548,7 @@ fn read_channel(
     if !complete {
         return None;
     }
-    match ConfiguredChannel::new(kind, settings, wants) {
+    match ConfiguredChannel::new(kind, settings, filter) {
         Ok(channel) => Some(channel),
         Err(error) => {
             let (at, example) = places.remove(error.setting).unwrap_or((whole, ""));
@@ -624,9 +626,9 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     let cwd = fields.text("cwd", "\".\"");
     let env = fields.env("env", context);
     let pass_env = fields.texts("pass_env", "[\"MY_VARIABLE\"]");
-    let restart_words =
+    let restart_names =
         [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure), ("always", RestartPolicy::Always)];
-    let restart = fields.word("restart", &restart_words);
+    let restart = fields.word("restart", &restart_names);
     let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
     let session_meta = fields.json("session_meta");
     let (outlive, ui) = (fields.flag("outlive"), fields.flag("ui"));
@@ -677,13 +679,13 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
             fields.problem(span, "connect", format!("\"{endpoint}\" is not an endpoint: {fix}"));
         }
     }
-    if let Some(words) = command {
-        let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
-        if words.first().is_none_or(String::is_empty) {
+    if let Some(argv) = command {
+        let argv: Vec<String> = argv.into_iter().map(|(_, word)| word).collect();
+        if argv.first().is_none_or(String::is_empty) {
             let message = "has no program: write command = [\"gemini\", \"--acp\"]";
             fields.problem(command_at, "command", message.into());
         } else if let Some(spec) = &mut spec {
-            spec.connect = Connect::Command(words);
+            spec.connect = Connect::Command(argv);
         }
     }
     let folder = cwd.as_ref().map_or_else(|| context.cwd.clone(), |(_, text)| folder(text, context));
@@ -760,7 +762,7 @@ fn unknown(names: Vec<&str>, what: &str, got: &str) -> String {
 
 /// Reads a runtime's own ports. `taken` maps the ports of other runtimes to their owners.
 fn read_ports(fields: &mut TableFields<'_, '_>, taken: &mut BTreeMap<u16, String>) -> Ports {
-    let line = fields.doc.place(fields.span.start).0;
+    let line = fields.doc.position(fields.span.start).0;
     let (ui, remote) = (fields.port("ui_port", 7431), fields.port("remote_port", 7432));
     let open = fields.flag("ui_port_without_token_for_this_user");
     let open_at = fields.last.clone();

@@ -230,7 +230,7 @@ impl Gateway {
         let listeners = open_listeners(&config, &home, &hosts, &public_addresses)?;
 
         let links = LinkHub::new(types_in(home.join(plexus_terminal::folder::TERMINALS)));
-        let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
+        let ledger = Ledger::new(config.limits.clone().with_capacity_for(config.line_max));
         let runtimes = Arc::new(Runtimes::new(runtimes::RuntimeSettings {
             line_max: config.line_max,
             ledger: ledger.clone(),
@@ -593,9 +593,9 @@ fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
 
 /// Returns the function that types in the shared terminals of this folder, for the dialects of agents that run in them.
 fn types_in(terminals: PathBuf) -> TypeInTerminal {
-    Box::new(move |terminal, wanted| {
-        let wanted = serde_json::from_slice(wanted).map_err(|why| why.to_string())?;
-        let outcome = plexus_terminal::attachment::type_if(&terminals, terminal, wanted).map_err(|why| match why {
+    Box::new(move |terminal, request| {
+        let request = serde_json::from_slice(request).map_err(|why| why.to_string())?;
+        let outcome = plexus_terminal::attachment::type_if(&terminals, terminal, request).map_err(|why| match why {
             TerminalError::NotFound(_) => "its shared terminal has ended, or was started by an older plexus".to_owned(),
             why => why.to_string(),
         })?;
@@ -750,8 +750,8 @@ fn open_listeners(
     let file = home.join(GATEWAY_FILE);
     let announce = move |tls: Option<SocketAddr>, public_url: Option<String>| {
         // Before the gateway has written the file, there is that of another one, or none.
-        let ours = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Running>(&bytes).ok());
-        let Some(running) = ours.filter(|running| running.pid == std::process::id()) else { return };
+        let stored = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Running>(&bytes).ok());
+        let Some(running) = stored.filter(|running| running.pid == std::process::id()) else { return };
         let running = Running { tls, public_url, ..running };
         if let Err(error) = auth::write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default()) {
             tracing::error!(%error, "the address for other machines could not be written down");
@@ -773,7 +773,8 @@ fn bind_ports(config: &Config) -> Result<Vec<(Port, TcpListener)>, StartError> {
     for runtime in &config.runtimes {
         let config::Ports { ui, remote, ui_without_token_for_this_user } = runtime.ports;
         let both = ui.is_some() && ui == remote;
-        for (key, port, of) in [("ui_port", ui, (true, both)), ("remote_port", remote.filter(|_| !both), (false, true))]
+        for (key, port, uses) in
+            [("ui_port", ui, (true, both)), ("remote_port", remote.filter(|_| !both), (false, true))]
         {
             let Some(port) = port else { continue };
             let address = SocketAddr::new(config.listen.ip(), port);
@@ -781,9 +782,9 @@ fn bind_ports(config: &Config) -> Result<Vec<(Port, TcpListener)>, StartError> {
             let failed_to_listen = |error| StartError::Port { runtime: id.clone(), key, address, error };
             let listener = router::bind(address).map_err(failed_to_listen)?;
             let address = listener.local_addr().map_err(failed_to_listen)?;
-            let same_user = of.0 && ui_without_token_for_this_user;
-            tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI");
-            all.push((Port { runtime: id, address, ui: of.0, remote: of.1, same_user }, listener));
+            let same_user = uses.0 && ui_without_token_for_this_user;
+            tracing::info!(runtime_id = %id, %address, ui = uses.0, remote = uses.1, "serving a runtime as a Gemini UI");
+            all.push((Port { runtime: id, address, ui: uses.0, remote: uses.1, same_user }, listener));
         }
     }
     Ok(all)
@@ -793,10 +794,10 @@ fn bind_ports(config: &Config) -> Result<Vec<(Port, TcpListener)>, StartError> {
 fn port_numbers(ports: &[(Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
     let mut named: BTreeMap<RuntimeId, RuntimePorts> = BTreeMap::new();
     for (port, _) in ports {
-        let of = named.entry(port.runtime.clone()).or_default();
+        let numbers = named.entry(port.runtime.clone()).or_default();
         let number = port.address.port();
-        of.ui_port = of.ui_port.or(port.ui.then_some(number));
-        of.remote_port = of.remote_port.or(port.remote.then_some(number));
+        numbers.ui_port = numbers.ui_port.or(port.ui.then_some(number));
+        numbers.remote_port = numbers.remote_port.or(port.remote.then_some(number));
     }
     named
 }

@@ -17,7 +17,7 @@ use plexus_metrics::spans;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
 /// Time between two checks of the path: a server is attached within two seconds of its start.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A server that is attached while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub struct SharedDaemon {
 }
 
 /// The state of the server.
-enum Standing {
+enum DaemonState {
     Attached(DaemonSocket),
     /// The server is not attached.
     Away {
         /// The socket without a listener. There is no further connection to it: a server that starts makes another one.
-        silent: Option<SocketIdentity>,
+        not_listening: Option<SocketIdentity>,
         /// The logged reason for not connecting to the socket.
         refused: Option<String>,
     },
@@ -46,7 +46,7 @@ enum Standing {
     Stopped,
 }
 
-const AWAY: Standing = Standing::Away { silent: None, refused: None };
+const AWAY: DaemonState = DaemonState::Away { not_listening: None, refused: None };
 
 impl SharedDaemon {
     /// Returns the daemon of Codex in this environment; `None` without a home folder.
@@ -69,31 +69,31 @@ impl SharedDaemon {
     pub(crate) async fn keep_attached(self, directory: Directory) {
         let span = spans::runtime(&self.id);
         let work = async {
-            let mut look = tokio::time::interval(LOOK_EVERY);
-            look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut standing = AWAY;
-            while !matches!(standing, Standing::Stopped) {
-                look.tick().await;
-                standing = self.look(&directory, standing).await;
+            let mut ticks = tokio::time::interval(CHECK_EVERY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut state = AWAY;
+            while !matches!(state, DaemonState::Stopped) {
+                ticks.tick().await;
+                state = self.check(&directory, state).await;
             }
         };
         work.instrument(span).await;
     }
 
     /// Makes one check of the server.
-    async fn look(&self, directory: &Directory, standing: Standing) -> Standing {
+    async fn check(&self, directory: &Directory, state: DaemonState) -> DaemonState {
         let now = self.identity().await;
-        let (silent, refused) = match standing {
-            Standing::Attached(socket) => {
+        let (not_listening, refused) = match state {
+            DaemonState::Attached(socket) => {
                 let Some(info) = directory.runtime(&self.id) else {
                     tracing::info!("the runtime was stopped: it is attached again when the gateway is started again");
-                    return Standing::Stopped;
+                    return DaemonState::Stopped;
                 };
                 let same = now == Some(socket.identity);
-                let silent = same && is_gone(&info, &socket).await;
+                let not_listening = same && is_not_listening(&info, &socket).await;
                 let elsewhere = connected(directory, &socket.path, &self.id);
-                if same && !silent && elsewhere.is_none() {
-                    return Standing::Attached(socket);
+                if same && !not_listening && elsewhere.is_none() {
+                    return DaemonState::Attached(socket);
                 }
                 directory.release_runtime(&self.id).await;
                 match elsewhere {
@@ -102,25 +102,25 @@ impl SharedDaemon {
                     }
                     None => tracing::info!("the server is gone: its sessions go on when they are open in it again"),
                 }
-                (silent.then_some(socket.identity), None)
+                (not_listening.then_some(socket.identity), None)
             }
-            Standing::Away { silent, refused } => (silent, refused),
-            Standing::Stopped => return Standing::Stopped,
+            DaemonState::Away { not_listening, refused } => (not_listening, refused),
+            DaemonState::Stopped => return DaemonState::Stopped,
         };
         match now {
             None => AWAY,
-            Some(now) if silent == Some(now) => Standing::Away { silent, refused },
+            Some(now) if not_listening == Some(now) => DaemonState::Away { not_listening, refused },
             Some(_) => self.attach(directory, refused).await,
         }
     }
 
     /// Attaches the server at the path, if that is safe. A reason against it is logged once.
-    async fn attach(&self, directory: &Directory, logged: Option<String>) -> Standing {
+    async fn attach(&self, directory: &Directory, logged: Option<String>) -> DaemonState {
         let refuse = |why: String| {
             if logged.as_ref() != Some(&why) {
                 tracing::warn!(socket = %self.socket.display(), "not attached: {why}");
             }
-            Standing::Away { silent: None, refused: Some(why) }
+            DaemonState::Away { not_listening: None, refused: Some(why) }
         };
         let socket = match self.find().await {
             Ok(Some(socket)) => socket,
@@ -131,7 +131,7 @@ impl SharedDaemon {
             return AWAY;
         }
         if !daemon_socket::listens(&socket.path).await {
-            return Standing::Away { silent: Some(socket.identity), refused: None };
+            return DaemonState::Away { not_listening: Some(socket.identity), refused: None };
         }
         let launched = self.spec(&socket).and_then(|spec| match directory.launch_shared(spec) {
             Err(SessionError::RuntimeExists(id)) => {
@@ -142,7 +142,7 @@ impl SharedDaemon {
         match launched {
             Ok(_) => {
                 tracing::info!(socket = %socket.path.display(), "a server that terminals share was found");
-                Standing::Attached(socket)
+                DaemonState::Attached(socket)
             }
             Err(why) => refuse(why),
         }
@@ -162,7 +162,7 @@ impl SharedDaemon {
 }
 
 /// Returns whether the socket of the runtime has no listener any more. A ready runtime is not checked.
-async fn is_gone(info: &RuntimeInfo, socket: &DaemonSocket) -> bool {
+async fn is_not_listening(info: &RuntimeInfo, socket: &DaemonSocket) -> bool {
     let waits = matches!(info.state, RuntimeState::Starting | RuntimeState::Restarting);
     waits && !daemon_socket::listens(&socket.path).await
 }

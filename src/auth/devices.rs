@@ -350,7 +350,7 @@ impl Auth {
         // The plain listener serves only this machine; a browser over TLS may be on any machine.
         let local = waiting.local && origin.as_deref().is_some_and(|origin| origin.starts_with("http://"));
         if local {
-            self.make_room().await;
+            self.evict_local().await;
         }
         self.put(NewDeviceEntry { origin, local, ..NewDeviceEntry::plain(name, waiting.grant) }).await
     }
@@ -372,7 +372,7 @@ impl Auth {
         let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
         let local = device.local || (device.kind == DeviceKind::Local && origin.starts_with("http://"));
         if local {
-            self.make_room().await;
+            self.evict_local().await;
         }
         let (origin, expires_at) = (Some(origin), device.expires_at);
         self.put(NewDeviceEntry {
@@ -501,22 +501,22 @@ impl Auth {
             return Err(AuthError::NoDevice(id.clone()));
         }
         if known {
-            let goes = |device: &Device| device.device_id == *id || device.parent.as_ref() == Some(id);
+            let is_removed = |device: &Device| device.device_id == *id || device.parent.as_ref() == Some(id);
             self.change(|devices| {
                 unsaved.extend(
                     devices
                         .iter()
                         .map(|entry| &entry.device)
-                        .filter(|device| goes(device))
+                        .filter(|device| is_removed(device))
                         .map(|device| device.device_id.clone()),
                 );
-                devices.retain(|entry| !goes(&entry.device));
+                devices.retain(|entry| !is_removed(&entry.device));
             });
             self.shared.count_revocation();
         }
         // Also devices whose removal could not be stored before.
-        while let Some(gone) = unsaved.last() {
-            let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
+        while let Some(removed) = unsaved.last() {
+            let delete = DeviceChange::Delete { device_id: removed.as_str().into() };
             (self.shared.persist)(delete).await.map_err(|error| {
                 AuthError::Storage(format!(
                     "{error}; the device is revoked until the next restart of the gateway: try again to make this \
@@ -532,8 +532,8 @@ impl Auth {
     pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
         let devices = self.shared.devices.load();
         let now = Timestamp::from(SystemTime::now());
-        let stands = |device: &Device| device.device_id == *id && device.expires_at.is_none_or(|at| now < at);
-        devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
+        let is_valid = |device: &Device| device.device_id == *id && device.expires_at.is_none_or(|at| now < at);
+        devices.iter().find(|entry| is_valid(&entry.device)).map(|entry| Arc::clone(&entry.device))
     }
 
     /// Returns names of devices that may answer a request of this `risk` about `target`, for a device that may not. At most five,

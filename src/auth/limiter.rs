@@ -35,14 +35,14 @@ pub(super) struct Tries {
 
 impl Default for Tries {
     fn default() -> Self {
-        Self { each: Limiter::of(TRIES), all: Limiter::of(ALL_TRIES) }
+        Self { each: Limiter::new(TRIES), all: Limiter::new(ALL_TRIES) }
     }
 }
 
 impl Tries {
     /// Returns the time until codes from this address are accepted again, if they are blocked.
     pub(super) fn blocked(&self, address: IpAddr, now: Instant) -> Option<Duration> {
-        self.each.over(address, now).max(self.all.over(ANYBODY, now))
+        self.each.blocked_for(address, now).max(self.all.blocked_for(ANYBODY, now))
     }
 
     /// Counts a wrong code, like [`Limiter::failed`].
@@ -56,17 +56,17 @@ const ANYBODY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 impl Default for Limiter {
     fn default() -> Self {
-        Self::of(FAILURES)
+        Self::new(FAILURES)
     }
 }
 
 impl Limiter {
-    fn of(most: u32) -> Self {
+    fn new(most: u32) -> Self {
         Self { counts: HashMap::new(), most }
     }
 
     /// Returns the time until the count of an address starts at zero, if it has used up its failures.
-    fn over(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+    fn blocked_for(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let key = Some(address);
         // An address that is not in the full table shares the common count.
         let (since, count) = self.counts.get(&key).or_else(|| self.counts.get(&None))?;

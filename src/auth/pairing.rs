@@ -28,10 +28,10 @@ const CODE_CHARS: usize = 8;
 
 /// Returns a code from random bytes, `ABCD-2345`; `None` if too few of them are usable.
 pub(super) fn code(random: &[u8]) -> Option<String> {
-    // Bytes from the largest multiple of the alphabet's length on are not used: they would favour the first letters.
+    // Bytes from the largest multiple of the alphabet's length on are not used: they would favour the first characters.
     let fair = random.iter().filter(|byte| usize::from(**byte) < 256 / ALPHABET.len() * ALPHABET.len());
-    let letters = fair.take(CODE_CHARS).map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
-    let mut code: String = letters.collect();
+    let chars = fair.take(CODE_CHARS).map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
+    let mut code: String = chars.collect();
     if code.len() < CODE_CHARS {
         return None;
     }
@@ -278,8 +278,8 @@ impl Pairings {
 
     /// Returns the outcome for a phone that joined.
     pub(super) fn collect(&mut self, ticket: &str, now: Instant) -> Result<Collected, PairingFault> {
-        const NOBODY: Hash = [0; 32];
-        let tickets = self.all.iter().map(|one| one.phone().map_or(&NOBODY, |phone| &phone.ticket));
+        const NO_TICKET: Hash = [0; 32];
+        let tickets = self.all.iter().map(|one| one.phone().map_or(&NO_TICKET, |phone| &phone.ticket));
         let found = find(tickets, &hash(ticket)).ok_or(PairingFault::Unknown)?;
         let one = self.all.get_mut(found).ok_or(PairingFault::Expired)?;
         let state = one.state(now);

@@ -36,11 +36,11 @@ impl Proof {
     /// # Errors
     /// [`AuthError::Random`].
     pub fn new() -> Result<Self, AuthError> {
-        Ok(Self::of(&random_text::<32>()?))
+        Ok(Self::from_secret(&random_text::<32>()?))
     }
 
     /// Makes the proof with the secret of `gateway.json`.
-    pub fn of(secret: &str) -> Self {
+    pub fn from_secret(secret: &str) -> Self {
         Self { secret: secret.into() }
     }
 
@@ -80,9 +80,9 @@ mod tests {
         let (mine, other) = (Proof::new().unwrap(), Proof::new().unwrap());
         let (one, two) = (challenge().unwrap(), challenge().unwrap());
         let answer = mine.answer(&one).unwrap();
-        assert!(Proof::of(mine.secret()).holds(&one, &answer));
+        assert!(Proof::from_secret(mine.secret()).holds(&one, &answer));
         assert!(!mine.holds(&two, &answer) && !other.holds(&one, &answer) && !mine.holds(&one, ""));
-        let none = Proof::of("");
+        let none = Proof::from_secret("");
         assert!(!none.holds(&one, &none.answer(&one).unwrap()), "no secret, no proof");
         for bad in ["", "short", &"x".repeat(129), &format!("{} {}", "x".repeat(40), "y"), &"ü".repeat(20)] {
             assert_eq!(mine.answer(bad), None, "{bad}");

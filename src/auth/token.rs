@@ -163,27 +163,27 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     file.take(TOKEN_FILE_MAX).read_to_string(&mut text).map_err(fail)?;
     let token = text.trim_end_matches(['\n', '\r']);
     let body = token.strip_prefix(TOKEN_PREFIX).map(str::to_ascii_uppercase);
-    let fine =
+    let valid =
         body.and_then(|body| BASE32_NOPAD.decode(body.as_bytes()).ok()).is_some_and(|bytes| bytes.len() == TOKEN_BYTES);
-    if !fine {
+    if !valid {
         return Err(AuthError::Unsafe(path, "it contains no token: remove it, and a new token will be created".into()));
     }
     Ok(Some((token.to_owned(), meta)))
 }
 
-/// Writes a file that only its owner can read, complete and synced before it has its name: beside it first, under the name with `.new`.
+/// Writes a file that only its owner can read, complete and synced before it has its name: first under the name with `.new`.
 ///
 /// # Errors
 /// The system's error; the file is unchanged.
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
     // The leftover of an interrupted write.
-    let _ = std::fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let _ = std::fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)
+    std::fs::rename(&temporary, path)
 }
 
 /// Writes a new token, first complete and synced under another name, so that no reader gets a part of one. Unless `replace` is set, a

@@ -89,15 +89,15 @@ fn set_environment(spec: &mut RuntimeSpec, args: &AgentEnvironmentArgs) -> Resul
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option.as_str(), std::env::var(option).ok()),
         };
-        let name_shown = line(name, 80);
+        let label = line(name, 80);
         match value {
             _ if name.is_empty() || name.contains('\0') => {
                 return Err(CommandFailure::new(USAGE, "--env: the variable has no name; use NAME=VALUE or NAME"));
             }
             Some(value) => drop(spec.env.insert(name.to_owned(), value)),
             None => {
-                let fix = format!("export it first, or use --env {name_shown}=VALUE");
-                return Err(CommandFailure::new(USAGE, format!("--env {name_shown}: not set in this shell; {fix}")));
+                let fix = format!("export it first, or use --env {label}=VALUE");
+                return Err(CommandFailure::new(USAGE, format!("--env {label}: not set in this shell; {fix}")));
             }
         }
     }

@@ -145,9 +145,9 @@ fn accepted_answers(question: &Question) -> String {
 /// The commands that answer a request, one a line.
 pub(crate) fn answer_commands(request: &Request) -> String {
     let mut out = String::new();
-    let mut push = |how: &str, what: &str| {
-        let what = if what.is_empty() { String::new() } else { format!("  {what}") };
-        out.push_str(&format!("  {how}{what}\n"));
+    let mut push = |how: &str, effect: &str| {
+        let effect = if effect.is_empty() { String::new() } else { format!("  {effect}") };
+        out.push_str(&format!("  {how}{effect}\n"));
     };
     let questions = request.form();
     for question in questions {

@@ -359,8 +359,8 @@ pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
 }
 
 fn check_disk(checks: &mut Checks, dir: &Path) {
-    let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(dir);
-    match rustix::fs::statvfs(there) {
+    let existing = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(dir);
+    match rustix::fs::statvfs(existing) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let found = format!("{} MiB free", free >> 20);

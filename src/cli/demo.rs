@@ -259,7 +259,7 @@ impl Server {
             let outcome = text.split(" ;; ").try_for_each(|step| stage.play(step));
             let reason = if outcome.is_ok() && stage.check().is_ok() { "end_turn" } else { "cancelled" };
             let mut response = json!({"stopReason": reason});
-            if lock(&stage.turn.state).tells {
+            if lock(&stage.turn.state).reports_usage {
                 response["usage"] = stage.tokens(text.len() as u64, before);
             }
             // The turn ends first: the client may prompt again as soon as it has read the response.

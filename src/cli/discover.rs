@@ -173,7 +173,7 @@ pub(super) enum VersionProblem {
     /// The program printed nothing and failed, with this exit code, or by a signal.
     Failed(Option<i32>),
     /// The program printed nothing.
-    Silent,
+    NoOutput,
     /// The program was killed after this time.
     Slow(Duration),
 }
@@ -192,7 +192,7 @@ impl std::fmt::Display for VersionProblem {
             Self::NotStarted(reason) => write!(f, "cannot be started: {reason}"),
             Self::Failed(Some(code)) => write!(f, "does not report its version: it ended with exit code {code}"),
             Self::Failed(None) => f.write_str("does not report its version: it was ended by a signal"),
-            Self::Silent => f.write_str("does not report its version"),
+            Self::NoOutput => f.write_str("does not report its version"),
             Self::Slow(time) => write!(f, "did not report its version within {} s", time.as_secs()),
         }
     }
@@ -229,7 +229,7 @@ async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, 
             let first = text.lines().map(str::trim).find(|line| !line.is_empty());
             match first {
                 Some(first) => Ok(line(first, 100)),
-                None if output.status.success() => Err(VersionProblem::Silent),
+                None if output.status.success() => Err(VersionProblem::NoOutput),
                 None => Err(VersionProblem::Failed(output.status.code())),
             }
         }
@@ -292,7 +292,7 @@ pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
     };
-    let context = ConfigContext::of_this_process(exe.to_owned()).map_err(|reason| reason.to_string())?;
+    let context = ConfigContext::from_process(exe.to_owned()).map_err(|reason| reason.to_string())?;
     match Config::load(&file, &context) {
         Ok(config) => Ok(Some((file, config))),
         Err(reason) => Err(reason.to_string()),
@@ -442,7 +442,7 @@ pub(super) enum CodexTerminals {
     /// The path is a socket to which the gateway does not connect.
     Unsafe(UnsafeSocket),
     /// The path is a socket on which no program listens.
-    Silent(PathBuf),
+    NotListening(PathBuf),
     /// A daemon is running, but no gateway.
     NoGateway(PathBuf),
     /// A daemon is running that the gateway is not attached to; the reason, if the gateway tries to attach.
@@ -463,7 +463,9 @@ impl CodexTerminals {
     pub(super) fn verdict(&self) -> Verdict {
         match self {
             Self::Unsafe(_) | Self::NotAttached(..) | Self::NoHome => Verdict::Warn,
-            Self::Off | Self::Absent(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => Verdict::Ok,
+            Self::Off | Self::Absent(_) | Self::NotListening(_) | Self::NoGateway(_) | Self::Attached { .. } => {
+                Verdict::Ok
+            }
         }
     }
 
@@ -476,7 +478,7 @@ impl CodexTerminals {
                 path.display()
             ),
             Self::Unsafe(reason) => format!("the daemon is not attached: {reason}"),
-            Self::Silent(path) => {
+            Self::NotListening(path) => {
                 format!("a daemon has left {}, and none listens; plain `codex` starts it again", path.display())
             }
             Self::NoGateway(path) => format!("a daemon listens at {}; a gateway attaches it", path.display()),
@@ -498,7 +500,7 @@ impl CodexTerminals {
             Self::NotAttached(_, Some(_)) => {
                 "the gateway retries automatically; `plexus stop` the runtime if it has ended"
             }
-            Self::Absent(_) | Self::Unsafe(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => {
+            Self::Absent(_) | Self::Unsafe(_) | Self::NotListening(_) | Self::NoGateway(_) | Self::Attached { .. } => {
                 return None;
             }
         };
@@ -533,7 +535,7 @@ pub(super) async fn codex_terminals(
         return CodexTerminals::Off;
     }
     if !daemon_socket::listens(&socket).await {
-        return CodexTerminals::Silent(path);
+        return CodexTerminals::NotListening(path);
     }
     let Some(runtimes) = runtimes else { return CodexTerminals::NoGateway(socket) };
     let ended = runtimes.iter().find(|info| info.runtime_id.as_str() == CODEX_TERMINAL);

@@ -60,7 +60,7 @@ struct FollowSession {
     open: VecDeque<Request>,
     /// The progress of the answer to the displayed request.
     answer_step: AnswerStep,
-    shown_at: Option<Instant>,
+    displayed_at: Option<Instant>,
     /// `Some` while the displayed request asks for a secret.
     hidden: Option<HiddenInput>,
     /// The running and queued runs of all clients.
@@ -68,7 +68,7 @@ struct FollowSession {
     /// The runs of prompts typed here: their prompts are not printed again, and the command waits for their end.
     own_runs: BTreeMap<String, Option<bool>>,
     cancelling: bool,
-    prompt_shown: bool,
+    prompt_displayed: bool,
     ended: bool,
     live: bool,
     out: String,
@@ -95,12 +95,12 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
         interactive,
         open: VecDeque::new(),
         answer_step: AnswerStep::default(),
-        shown_at: None,
+        displayed_at: None,
         hidden: None,
         runs: Vec::new(),
         own_runs: BTreeMap::new(),
         cancelling: false,
-        prompt_shown: false,
+        prompt_displayed: false,
         ended: false,
         live: false,
         out: String::new(),
@@ -190,11 +190,11 @@ impl FollowSession {
     /// Writes pending output, and the prompt sign when input is expected.
     fn flush(&mut self) -> anyhow::Result<()> {
         let shows_prompt = self.interactive && self.live && (self.runs.is_empty() || !self.open.is_empty());
-        if self.out.is_empty() && self.prompt_shown == shows_prompt {
+        if self.out.is_empty() && self.prompt_displayed == shows_prompt {
             return Ok(());
         }
         let mut text = String::new();
-        if self.prompt_shown {
+        if self.prompt_displayed {
             // Overwrites the prompt sign; a half-typed line stays in the terminal's buffer.
             text.push_str(if self.paint.is_on() { "\r\x1b[K" } else { "\n" });
         }
@@ -205,7 +205,7 @@ impl FollowSession {
         if shows_prompt {
             text.push_str(if self.open.is_empty() { "> " } else { "answer> " });
         }
-        self.prompt_shown = shows_prompt;
+        self.prompt_displayed = shows_prompt;
         print(&text)
     }
 
@@ -215,7 +215,7 @@ impl FollowSession {
     }
 
     fn leave(&mut self) -> CommandResult {
-        self.prompt_shown = false;
+        self.prompt_displayed = false;
         self.out.push('\n');
         let short = line(self.session.as_str(), LABEL);
         self.note(&format!(
@@ -327,7 +327,7 @@ impl FollowSession {
 
     /// Discards typed input, since the request to answer has changed or is another one.
     fn reset_input(&mut self) {
-        self.shown_at = None;
+        self.displayed_at = None;
         self.hidden = None;
         self.answer_step = AnswerStep::default();
     }
@@ -364,7 +364,7 @@ impl FollowSession {
 
     /// Shows the oldest open request, once.
     fn show_card(&mut self) {
-        let Some(request) = self.open.front().filter(|_| self.live && self.shown_at.is_none()) else { return };
+        let Some(request) = self.open.front().filter(|_| self.live && self.displayed_at.is_none()) else { return };
         let mut text = card(request, self.paint);
         if self.open.len() > 1 {
             text.push_str(&format!("  ({} more requests are waiting)\n", self.open.len() - 1));
@@ -379,7 +379,7 @@ impl FollowSession {
         }
         self.view.end_line(&mut self.out);
         self.out.push_str(&text);
-        self.shown_at = Some(Instant::now());
+        self.displayed_at = Some(Instant::now());
     }
 
     async fn send_prompt_text(&mut self, text: &str) -> anyhow::Result<()> {
@@ -398,7 +398,7 @@ impl FollowSession {
 
     async fn handle_line(&mut self, text: &str) -> anyhow::Result<()> {
         // The terminal has already moved to the next line.
-        self.prompt_shown = false;
+        self.prompt_displayed = false;
         let trimmed = text.trim();
         if !self.interactive {
             return if trimmed.is_empty() { Ok(()) } else { self.send_prompt_text(text).await };
@@ -413,7 +413,7 @@ impl FollowSession {
         if let Some(prompt) = trimmed.strip_prefix('>') {
             return self.send_prompt_text(prompt.trim()).await;
         }
-        if self.shown_at.is_none_or(|at| at.elapsed() < ARMING) {
+        if self.displayed_at.is_none_or(|at| at.elapsed() < ARMING) {
             self.note("· typed before the request could be read: type it again");
             return Ok(());
         }

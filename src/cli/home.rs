@@ -134,7 +134,7 @@ impl Home {
             return Ok(GatewayState::Down(format!("the gateway at {} {message}", running.url)));
         }
         let bytes = read_start(answer).await;
-        if plexus::auth::Proof::of(&running.proof)
+        if plexus::auth::Proof::from_secret(&running.proof)
             .holds(&challenge, bytes.trim().strip_prefix("ok ").unwrap_or_default())
         {
             return Ok(GatewayState::Up(running));

@@ -148,15 +148,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes a remark to stderr.
-pub(crate) fn remark(text: &str) {
+/// Writes a notice to stderr.
+pub(crate) fn notice(text: &str) {
     let _ = writeln!(std::io::stderr(), "plexus: {}", clean(text));
 }
 
 /// Reports the number of list elements that only newer versions can read.
-pub(crate) fn remark_unreadable(count: usize, noun: &str) {
+pub(crate) fn notice_unreadable(count: usize, noun: &str) {
     if let Some(text) = unreadable(count, noun) {
-        remark(&text);
+        notice(&text);
     }
 }
 

@@ -23,8 +23,8 @@ pub(crate) enum AnswerStep {
     Ready(Answer),
     /// The next line is the reason of a denial.
     Reason,
-    /// A permanent answer waits for its second line.
-    Lasting(Answer),
+    /// A persistent answer waits for its second line.
+    Persistent(Answer),
     /// An answer to a dangerous request waits for `yes`.
     Danger(Answer),
 }
@@ -45,8 +45,8 @@ pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &s
     let next = |text: &str| TypedLine::Next(format!("  {text}\n"));
     match std::mem::take(step) {
         AnswerStep::Danger(answer) if text == "yes" => TypedLine::Answer(answer),
-        AnswerStep::Lasting(answer) if text == "A" => guarded(request, step, answer),
-        AnswerStep::Danger(_) | AnswerStep::Lasting(_) => {
+        AnswerStep::Persistent(answer) if text == "A" => guarded(request, step, answer),
+        AnswerStep::Danger(_) | AnswerStep::Persistent(_) => {
             TypedLine::Refused(format!("nothing was answered; {}", help(request)))
         }
         AnswerStep::Reason if text.is_empty() => TypedLine::Refused(format!("nothing was answered; {}", help(request))),
@@ -80,7 +80,7 @@ pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &s
             let Some(answer) = action.answer.clone() else { return TypedLine::Refused(help(request)) };
             match action.role.rule() {
                 rule if rule.persistent => {
-                    *step = AnswerStep::Lasting(answer);
+                    *step = AnswerStep::Persistent(answer);
                     next(&format!(
                         "{}: this also covers what the agent finds similar, from now on. Type A again",
                         rule.verb
@@ -185,7 +185,7 @@ fn help(request: &Request) -> String {
 /// The keys that answer a request on a line.
 pub(crate) fn keys() -> String {
     let keys_here = KEYS.iter().filter(|(key, _)| *key != "e");
-    let mut out: String = keys_here.map(|(key, what)| format!("  {key:<6} {what}\n")).collect();
+    let mut out: String = keys_here.map(|(key, action)| format!("  {key:<6} {action}\n")).collect();
     out.push_str("  > TEXT send a prompt while a request is open\n");
     out
 }
@@ -270,14 +270,14 @@ pub(crate) fn choices(request: &Request, paint: Paint) -> String {
         for (n, item) in request.items.iter().enumerate() {
             out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL_MAX)));
         }
-        let what = match (request.kind, request.multi) {
+        let input = match (request.kind, request.multi) {
             (RequestType::Pick, true) => "a number, or several (1 3)",
             (RequestType::Pick, false) => "a number",
             (RequestType::Prompt | RequestType::Confirm | RequestType::Permission | RequestType::Elicitation, _) => {
                 "the text"
             }
         };
-        out.push_str(&format!("  type {what}; d skips the request\n"));
+        out.push_str(&format!("  type {input}; d skips the request\n"));
         return out;
     }
     for action in &actions {
@@ -475,10 +475,10 @@ mod tests {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
         let manual = std::fs::read_to_string(path).unwrap();
         let help = keys();
-        for (key, what) in KEYS {
+        for (key, action) in KEYS {
             let named = key.split(" … ").map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" … ");
-            let is_here = if help.contains(what) { "yes" } else { "no" };
-            let row = format!("| {named} | {what} | yes | yes | {is_here} |");
+            let is_here = if help.contains(action) { "yes" } else { "no" };
+            let row = format!("| {named} | {action} | yes | yes | {is_here} |");
             assert!(manual.contains(&row), "docs/keys.md lacks {row}");
         }
     }

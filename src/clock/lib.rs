@@ -115,8 +115,8 @@ impl WallClock {
     /// Reads the record of an earlier gateway from its state folder; without one, `newest` is the time of its last event.
     pub fn open(home: &Path, newest: Option<Timestamp>) -> Self {
         let (path, now) = (home.join(FILE), reading());
-        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let record = kept.unwrap_or_else(|| {
+        let stored = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record = stored.unwrap_or_else(|| {
             let last = newest.map(|wall| ClockReading { wall, running_ms: 0, boot: Cow::Borrowed("") });
             ClockRecord::new(now.clone(), last.unwrap_or_else(|| now.clone()))
         });
@@ -127,7 +127,7 @@ impl WallClock {
 
     /// Reads the clocks and stores the record. Called every minute.
     pub fn check(&self) {
-        self.look();
+        self.observe();
         if let Some(path) = &self.file {
             let record = self.record.lock().clone();
             // On a full disk, the record of an earlier minute is used.
@@ -137,7 +137,7 @@ impl WallClock {
         }
     }
 
-    fn look(&self) -> i64 {
+    fn observe(&self) -> i64 {
         let mut record = self.record.lock();
         if record.read(reading())
             && let Some(ClockDoubt { step_ms, .. }) = &record.doubt
@@ -153,18 +153,18 @@ impl WallClock {
 
     /// Returns a reading of the wall clock without unconfirmed steps: the time by which days are counted.
     pub fn steady(&self, wall: Timestamp) -> Timestamp {
-        wall.plus_millis(-self.look())
+        wall.plus_millis(-self.observe())
     }
 
     /// Returns the last step, while the wall clock is not trusted.
     pub fn doubt(&self) -> Option<ClockDoubt> {
-        self.look();
+        self.observe();
         self.record.lock().doubt.clone()
     }
 
     /// Trusts the wall clock as it is, because a user confirmed it.
     pub fn confirm(&self) {
-        self.look();
+        self.observe();
         self.record.lock().confirm();
         self.check();
     }

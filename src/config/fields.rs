@@ -1,4 +1,4 @@
-//! The keys of a table, each read once; every error is reported with its place.
+//! The keys of a table, each read once; every error is reported with its position.
 
 use super::*;
 
@@ -84,15 +84,15 @@ pub(super) struct ConfigText<'d> {
 
 impl ConfigText<'_> {
     /// Returns line and column, both from 1, of a byte.
-    pub(super) fn place(&self, byte: usize) -> (usize, usize) {
+    pub(super) fn position(&self, byte: usize) -> (usize, usize) {
         let before = self.text.get(..byte.min(self.text.len())).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
     pub(super) fn problem(&self, at: Range<usize>, key: &str, message: String) {
-        let place = Some(self.place(at.start));
-        self.problems.borrow_mut().push(ConfigProblem { file: self.file.into(), place, key: key.into(), message });
+        let position = Some(self.position(at.start));
+        self.problems.borrow_mut().push(ConfigProblem { file: self.file.into(), position, key: key.into(), message });
     }
 }
 
@@ -102,16 +102,16 @@ pub(super) struct TableFields<'d, 'i> {
     pub(super) path: String,
     pub(super) span: Range<usize>,
     pub(super) entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'i>>)>,
-    pub(super) asked: Vec<&'static str>,
+    pub(super) read_keys: Vec<&'static str>,
     pub(super) present: Vec<&'static str>,
-    /// The place of the last value that was read.
+    /// The span of the last value that was read.
     pub(super) last: Range<usize>,
 }
 
 impl<'d, 'i> TableFields<'d, 'i> {
     pub(super) fn new(doc: &'d ConfigText<'d>, path: String, span: Range<usize>, table: DeTable<'i>) -> Self {
         let entries = table.into_iter().map(|(key, value)| (key.get_ref().to_string(), (key.span(), value))).collect();
-        Self { doc, path, span, entries, asked: Vec::new(), present: Vec::new(), last: 0..0 }
+        Self { doc, path, span, entries, read_keys: Vec::new(), present: Vec::new(), last: 0..0 }
     }
 
     pub(super) fn key(&self, key: &str) -> String {
@@ -132,7 +132,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
     }
 
     pub(super) fn take(&mut self, key: &'static str) -> Option<Spanned<DeValue<'i>>> {
-        self.asked.push(key);
+        self.read_keys.push(key);
         let (_, value) = self.entries.remove(key)?;
         self.present.push(key);
         self.last = value.span();
@@ -327,9 +327,9 @@ impl<'d, 'i> TableFields<'d, 'i> {
     /// Reports the keys that were not read.
     pub(super) fn finish(&self) {
         for (key, (span, _)) in &self.entries {
-            let message = match nearest(key, self.asked.iter().copied()) {
+            let message = match nearest(key, self.read_keys.iter().copied()) {
                 Some(near) => format!("unknown key; did you mean {near}?"),
-                None => format!("unknown key; known keys: {}", self.asked.join(", ")),
+                None => format!("unknown key; known keys: {}", self.read_keys.join(", ")),
             };
             self.problem(span.clone(), key, message);
         }

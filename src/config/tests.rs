@@ -176,9 +176,9 @@ fn options_are_all_read() {
     let setting = |channel: &ConfiguredChannel, name: &str| channel.settings[name].0.clone();
     assert_eq!((hook.kind, setting(hook, "url").as_str()), ("webhook", "https://example.org/secret"));
     assert_eq!(setting(hook, "secret"), "w");
-    assert_eq!(hook.events, TargetWants { failures: true, ..TargetWants::NONE });
+    assert_eq!(hook.events, NotificationFilter { failures: true, ..NotificationFilter::NONE });
     assert_eq!((ntfy.kind, setting(ntfy, "url").as_str()), ("ntfy", "http://ntfy.lan/topic"));
-    assert_eq!(ntfy.events, TargetWants::default());
+    assert_eq!(ntfy.events, NotificationFilter::default());
     assert_eq!((telegram.kind, setting(telegram, "chat_id").as_str()), ("telegram", "-1001"));
     assert!(!facts(&config).contains("ntfy.lan"), "addresses that are secrets are not shown");
     let mine = &config.runtimes[0];

@@ -110,7 +110,7 @@ impl LedgerLimits {
     pub const APART: usize = 64 << 20;
 
     /// Returns the limit of each account of a class.
-    pub fn of(&self, class: Class) -> usize {
+    pub fn for_class(&self, class: Class) -> usize {
         match class {
             Class::Gateway => self.gateway,
             Class::Strangers => self.strangers,
@@ -126,7 +126,7 @@ impl LedgerLimits {
 
     /// Raises the limits so that an agent's line of `line` bytes and [`APART`](Self::APART) fit.
     #[must_use]
-    pub fn with_room_for(self, line: usize) -> Self {
+    pub fn with_capacity_for(self, line: usize) -> Self {
         let runtime = self.runtime.max(line.saturating_add(READ_AHEAD));
         let agents = self.agents.max(runtime);
         let clients = self.clients.max(self.strangers);
@@ -275,7 +275,7 @@ impl Ledger {
     /// Makes a ledger with empty accounts.
     pub fn new(limits: LedgerLimits) -> Self {
         let classes: Arc<[ClassCounters; Class::ALL.len()]> = Arc::default();
-        let one = |class, parent| Account::new(class, "", limits.of(class), &classes, parent);
+        let one = |class, parent| Account::new(class, "", limits.for_class(class), &classes, parent);
         let gateway = one(Class::Gateway, None);
         let strangers = one(Class::Strangers, Some(gateway.clone()));
         let clients = one(Class::Clients, Some(gateway.clone()));
@@ -321,7 +321,7 @@ impl Ledger {
     }
 
     fn child_account(&self, class: Class, name: &str, parent: Account) -> Account {
-        Account::new(class, name, self.shared.limits.of(class), &self.shared.classes, Some(parent))
+        Account::new(class, name, self.shared.limits.for_class(class), &self.shared.classes, Some(parent))
     }
 
     /// Returns the account of that name. It exists as long as a handle of it or a charge to it.
@@ -352,7 +352,7 @@ impl Ledger {
         let sum = |class: Class| {
             let ClassCounters { used, refusals } = &self.shared.classes[class as usize];
             let (used, refusals) = (used.load(Ordering::Relaxed), refusals.load(Ordering::Relaxed));
-            Sum { class, used, limit: self.shared.limits.of(class), refusals }
+            Sum { class, used, limit: self.shared.limits.for_class(class), refusals }
         };
         Class::ALL.into_iter().map(sum).collect()
     }
@@ -443,7 +443,7 @@ impl Account {
     ///
     /// # Errors
     /// [`LedgerFull`] with half of the account's limit; then nothing is charged.
-    pub fn charge_lasting(&self, bytes: usize) -> Result<Charge, LedgerFull> {
+    pub fn charge_long_lived(&self, bytes: usize) -> Result<Charge, LedgerFull> {
         let half = |node: &&Arc<Node>| {
             node.class != Class::Gateway && node.used.load(Ordering::Acquire).saturating_add(bytes) > node.limit / 2
         };
@@ -481,8 +481,8 @@ impl Account {
         let mut large_device = false;
         for (n, node) in self.chain().enumerate() {
             let limit = node.limit_for(large_device);
-            let room = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
-            let Ok(before) = node.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room) else {
+            let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
+            let Ok(before) = node.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, add) else {
                 self.chain().take(n).for_each(|node| node.release(bytes));
                 return Err((Arc::clone(node), limit));
             };

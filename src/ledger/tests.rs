@@ -61,12 +61,12 @@ fn limits_hold_separately_and_a_refusal_leaves_no_charge() {
 fn charge_that_lasts_leaves_half_of_each_account() {
     let ledger = small();
     let full = |outcome: Result<Charge, LedgerFull>| outcome.map_err(|full| (full.class, full.limit)).unwrap_err();
-    let one = ledger.session("s1", "gemini").charge_lasting(100).unwrap();
-    assert_eq!(full(ledger.session("s1", "gemini").charge_lasting(1)), (Class::Session, 100));
-    let two = ledger.session("s2", "gemini").charge_lasting(100).unwrap();
-    assert_eq!(full(ledger.session("s3", "gemini").charge_lasting(51)), (Class::Runtime, 250));
-    let more = ["a", "b"].map(|name| ledger.session(name, name).charge_lasting(100).unwrap());
-    assert_eq!(full(ledger.session("c", "c").charge_lasting(1)), (Class::Agents, 400));
+    let one = ledger.session("s1", "gemini").charge_long_lived(100).unwrap();
+    assert_eq!(full(ledger.session("s1", "gemini").charge_long_lived(1)), (Class::Session, 100));
+    let two = ledger.session("s2", "gemini").charge_long_lived(100).unwrap();
+    assert_eq!(full(ledger.session("s3", "gemini").charge_long_lived(51)), (Class::Runtime, 250));
+    let more = ["a", "b"].map(|name| ledger.session(name, name).charge_long_lived(100).unwrap());
+    assert_eq!(full(ledger.session("c", "c").charge_long_lived(1)), (Class::Agents, 400));
     // What comes and goes has the other half.
     let line = ledger.runtime("c").charge(300).unwrap();
     drop((one, two, more, line));
@@ -163,11 +163,11 @@ fn ledger_report_names_accounts_near_a_limit_and_the_sums() {
 
 #[test]
 fn ledger_always_has_room_for_a_line_and_for_agents() {
-    let limits = LedgerLimits::default().with_room_for(256 << 20);
+    let limits = LedgerLimits::default().with_capacity_for(256 << 20);
     assert!(limits.runtime > 256 << 20 && limits.agents >= limits.runtime && limits.gateway >= limits.agents);
-    let limits = LedgerLimits { clients: 1 << 30, ..LedgerLimits::default() }.with_room_for(1 << 20);
+    let limits = LedgerLimits { clients: 1 << 30, ..LedgerLimits::default() }.with_capacity_for(1 << 20);
     assert_eq!(limits.gateway, (1 << 30) + LedgerLimits::APART);
-    assert_eq!(LedgerLimits::default().with_room_for(64 << 20), LedgerLimits::default());
+    assert_eq!(LedgerLimits::default().with_capacity_for(64 << 20), LedgerLimits::default());
 }
 
 #[tokio::test]

@@ -312,7 +312,7 @@ impl Metrics {
     /// Returns all metrics by name, without the library's `process_*`.
     pub fn families(&self) -> Vec<Family> {
         let mut all = self.families.clone();
-        all.extend(Standing::default().make.families);
+        all.extend(StateGauges::default().make.families);
         all.sort();
         all
     }
@@ -325,11 +325,11 @@ impl Metrics {
 
     /// Returns all metrics in Prometheus' text format.
     pub fn text(&self) -> String {
-        text_of(&self.registry)
+        encode(&self.registry)
     }
 }
 
-fn text_of(registry: &Registry) -> String {
+fn encode(registry: &Registry) -> String {
     let mut text = Vec::new();
     // Writing to memory cannot fail; an error would result in an empty page.
     let _ = TextEncoder::new().encode(&registry.gather(), &mut text);
@@ -337,7 +337,7 @@ fn text_of(registry: &Registry) -> String {
 }
 
 /// Gauges of the current state. They are computed for each scrape, so that they cannot drift from it.
-pub struct Standing {
+pub struct StateGauges {
     make: Maker,
     /// Number of runtimes, by state.
     pub runtimes: IntGaugeVec,
@@ -349,7 +349,7 @@ pub struct Standing {
     pub requests: IntGaugeVec,
 }
 
-impl Default for Standing {
+impl Default for StateGauges {
     fn default() -> Self {
         let mut make = Maker::default();
         let runtimes = make.gauges("plexus_runtimes", "Runtimes by state", &["state"]);
@@ -360,9 +360,9 @@ impl Default for Standing {
     }
 }
 
-impl Standing {
+impl StateGauges {
     /// Returns all gauges in Prometheus' text format.
     pub fn text(&self) -> String {
-        text_of(&self.make.registry)
+        encode(&self.make.registry)
     }
 }

@@ -144,7 +144,7 @@ fn view(notifier: &Notifier, row: TargetRow) -> Push<'_> {
     }
 }
 
-fn shown(state: &NotifyState, target: &str) -> Reply {
+fn view_response(state: &NotifyState, target: &str) -> Reply {
     answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(target)))
 }
 
@@ -154,7 +154,7 @@ fn own_target(call: &Call) -> Result<String, Problem> {
 }
 
 async fn show(state: NotifyState, call: Call) -> Reply {
-    shown(&state, &own_target(&call)?)
+    view_response(&state, &own_target(&call)?)
 }
 
 async fn subscribe(state: NotifyState, call: Call) -> Reply {
@@ -164,7 +164,7 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
     let refused = |why: String| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
     };
-    DeliveryTarget::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
+    DeliveryTarget::from_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
     let key = Some(notifier.shared.keys.public.clone());
     let subscription = Subscription { endpoint, p256dh, auth, key };
     notifier.claim(&target, &subscription.endpoint).await.map_err(storage)?;
@@ -172,8 +172,8 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
     // Encrypting a text verifies that the key is a point of the curve.
     let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
     if !usable {
-        let words = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", words));
+        let detail = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", detail));
     }
     let change = |row: &mut TargetRow| {
         if row.subscription.as_ref() != Some(&subscription) {
@@ -183,7 +183,7 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
         }
     };
     notifier.change(&target, change).await.map_err(storage)?;
-    shown(&state, &target)
+    view_response(&state, &target)
 }
 
 async fn unsubscribe(state: NotifyState, call: Call) -> Reply {
@@ -195,8 +195,8 @@ async fn choose(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
     if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
-        let words = format!("`no_progress_minutes` is at most {NO_PROGRESS_MOST}, a day; 0 turns it off");
-        return Err(Problem::invalid(words));
+        let detail = format!("`no_progress_minutes` is at most {NO_PROGRESS_MOST}, a day; 0 turns it off");
+        return Err(Problem::invalid(detail));
     }
     let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };
     let quiet = quiet.map(|quiet| quiet.map(hours));
@@ -209,17 +209,17 @@ async fn choose(state: NotifyState, call: Call) -> Reply {
         ));
     }
     let change = |row: &mut TargetRow| {
-        let wants = &mut row.chosen.wants;
-        wants.requests = requests.unwrap_or(wants.requests);
-        wants.ends = ends.unwrap_or(wants.ends);
-        wants.failures = failures.unwrap_or(wants.failures);
-        wants.no_progress_minutes = no_progress_minutes.unwrap_or(wants.no_progress_minutes);
+        let filter = &mut row.chosen.filter;
+        filter.requests = requests.unwrap_or(filter.requests);
+        filter.ends = ends.unwrap_or(filter.ends);
+        filter.failures = failures.unwrap_or(filter.failures);
+        filter.no_progress_minutes = no_progress_minutes.unwrap_or(filter.no_progress_minutes);
         if let Some(quiet) = quiet {
             row.chosen.quiet = quiet;
         }
     };
     state.notifier.change(&target, change).await.map_err(storage)?;
-    shown(&state, &target)
+    view_response(&state, &target)
 }
 
 /// Sends a test at once, regardless of viewers and quiet hours, and reports the outcome.
@@ -227,17 +227,17 @@ async fn test(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushTry {} = call.json()?;
     let Some(subscription) = state.notifier.row(&target).subscription else {
-        let words = "this device is not subscribed: PUT /v1/push first";
-        return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
+        let detail = "this device is not subscribed: PUT /v1/push first";
+        return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", detail));
     };
     let message = text::test(&call.caller()?.device().name);
     let to = Destination::Push(subscription.clone());
     let now = state.core.directory.clock().steady(std::time::SystemTime::now().into());
-    let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
+    let failed = |detail: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", detail));
     match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),
         PostOutcome::Gone(_) => {
-            state.notifier.gone(&target, &subscription).await.map_err(storage)?;
+            state.notifier.remove_subscription(&target, &subscription).await.map_err(storage)?;
             failed("the push service no longer knows the subscription: subscribe again".into())
         }
         PostOutcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),

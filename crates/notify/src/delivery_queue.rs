@@ -20,7 +20,7 @@ pub(super) struct QueuedNotification {
     /// `true` if the notification withdraws an earlier one of its tag.
     pub(super) withdraws: bool,
     /// The tags of the requests that the target knows once the notification is delivered.
-    pub(super) tells: Vec<String>,
+    pub(super) request_tags: Vec<String>,
 }
 
 /// The queue of one target.
@@ -144,7 +144,7 @@ mod tests {
 
     fn notification(tag: &str, withdraws: bool) -> QueuedNotification {
         let message = NotificationMessage { tag: tag.into(), payload: json!({}), urgency: Urgency::High, ttl: 1 };
-        QueuedNotification { message, withdraws, tells: Vec::new() }
+        QueuedNotification { message, withdraws, request_tags: Vec::new() }
     }
 
     fn taken(queue: &mut DeliveryQueue, now: Millis) -> Option<String> {

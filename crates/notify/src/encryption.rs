@@ -83,23 +83,23 @@ impl Keys {
             claims["sub"] = contact.into();
         }
         let part = |value: &serde_json::Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
-        let said = format!("{}.{}", part(&json!({ "typ": "JWT", "alg": "ES256" })), part(&claims));
-        let signature = self.pair.sign(&self.random, said.as_bytes()).ok()?;
-        Some(format!("vapid t={said}.{}, k={}", BASE64URL_NOPAD.encode(signature.as_ref()), self.public))
+        let signing_input = format!("{}.{}", part(&json!({ "typ": "JWT", "alg": "ES256" })), part(&claims));
+        let signature = self.pair.sign(&self.random, signing_input.as_bytes()).ok()?;
+        Some(format!("vapid t={signing_input}.{}, k={}", BASE64URL_NOPAD.encode(signature.as_ref()), self.public))
     }
 
     /// Encrypts `plain` for the subscription with these keys. `None` if the keys are invalid, or `plain` is too long.
-    pub(super) fn seal(&self, theirs: &[u8], auth: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
-        if theirs.len() != POINT || auth.len() != AUTH {
+    pub(super) fn seal(&self, peer_public: &[u8], auth: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+        if peer_public.len() != POINT || auth.len() != AUTH {
             return None;
         }
         let mut salt = [0; 16];
         self.random.fill(&mut salt).ok()?;
-        let ours = EphemeralPrivateKey::generate(&ECDH_P256, &self.random).ok()?;
-        let public = ours.compute_public_key().ok()?;
-        let theirs_key = UnparsedPublicKey::new(&ECDH_P256, theirs);
+        let ephemeral = EphemeralPrivateKey::generate(&ECDH_P256, &self.random).ok()?;
+        let public = ephemeral.compute_public_key().ok()?;
+        let peer_key = UnparsedPublicKey::new(&ECDH_P256, peer_public);
         let (key, nonce) =
-            agree_ephemeral(ours, &theirs_key, |secret| derive(secret, auth, theirs, public.as_ref(), &salt))
+            agree_ephemeral(ephemeral, &peer_key, |secret| derive(secret, auth, peer_public, public.as_ref(), &salt))
                 .ok()??;
         let mut sealed = plain.to_vec();
         // The delimiter of the last record, then padding.
@@ -133,20 +133,26 @@ fn hkdf<const N: usize>(salt: &[u8], secret: &[u8], info: &[&[u8]]) -> Option<[u
 }
 
 /// Derives the key and the nonce of the record (RFC 8291, 3.4).
-fn derive(secret: &[u8], auth: &[u8], theirs: &[u8], ours: &[u8], salt: &[u8]) -> Option<([u8; 16], [u8; 12])> {
-    let secret: [u8; 32] = hkdf(auth, secret, &[b"WebPush: info\0", theirs, ours])?;
+fn derive(
+    secret: &[u8],
+    auth: &[u8],
+    peer_public: &[u8],
+    own_public: &[u8],
+    salt: &[u8],
+) -> Option<([u8; 16], [u8; 12])> {
+    let secret: [u8; 32] = hkdf(auth, secret, &[b"WebPush: info\0", peer_public, own_public])?;
     let key = hkdf(salt, &secret, &[b"Content-Encoding: aes128gcm\0"])?;
     Some((key, hkdf(salt, &secret, &[b"Content-Encoding: nonce\0"])?))
 }
 
 /// Writes a file that only its owner can read, completely or not at all.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
-    let _ = std::fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let temporary = path.with_extension("new");
+    let _ = std::fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)
+    std::fs::rename(&temporary, path)
 }
 
 #[cfg(test)]
@@ -165,10 +171,10 @@ mod tests {
 
     #[test]
     fn push_keys_are_derived_as_in_the_rfc_example() {
-        let ours = "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8";
+        let own_public = "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8";
         let shared = bytes("kyrL1jIIOHEzg3sM2ZWRHDRB62YACZhhSlknJ672kSs");
         let salt = bytes("DGv6ra1nlYgDCS1FRnbzlw");
-        let (key, nonce) = derive(&shared, &bytes(SECRET), &bytes(THEIRS), &bytes(ours), &salt).unwrap();
+        let (key, nonce) = derive(&shared, &bytes(SECRET), &bytes(THEIRS), &bytes(own_public), &salt).unwrap();
         assert_eq!(BASE64URL_NOPAD.encode(&key), "oIhVW04MRdy2XN9CiKLxTg");
         assert_eq!(BASE64URL_NOPAD.encode(&nonce), "4h_95klXJ5E_qnoN");
     }
@@ -182,14 +188,14 @@ mod tests {
         let path = home.path().join(KEY_FILE);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
-        let (theirs, auth) = (bytes(THEIRS), bytes(SECRET));
-        let message = keys.seal(&theirs, &auth, b"hello").unwrap();
+        let (peer_public, auth) = (bytes(THEIRS), bytes(SECRET));
+        let message = keys.seal(&peer_public, &auth, b"hello").unwrap();
         assert_eq!(message.len(), 21 + POINT + FILL + 16);
-        assert_ne!(keys.seal(&theirs, &auth, b"hello").unwrap(), message, "each has a key of its own");
-        assert_eq!(keys.seal(&theirs, &auth, b"hello, you").unwrap().len(), message.len(), "length says little");
-        assert!(keys.seal(&theirs, &auth[1..], b"hello").is_none());
+        assert_ne!(keys.seal(&peer_public, &auth, b"hello").unwrap(), message, "each has a key of its own");
+        assert_eq!(keys.seal(&peer_public, &auth, b"hello, you").unwrap().len(), message.len(), "length says little");
+        assert!(keys.seal(&peer_public, &auth[1..], b"hello").is_none());
         assert!(keys.seal(&[4; POINT], &auth, b"hello").is_none(), "a point that is not on the curve");
-        assert!(keys.seal(&theirs, &auth, &[0; 4000]).is_none(), "services take 4096 bytes");
+        assert!(keys.seal(&peer_public, &auth, &[0; 4000]).is_none(), "services take 4096 bytes");
 
         std::fs::write(&path, "nonsense").unwrap();
         assert!(Keys::open(home.path()).err().unwrap().contains("push.key"));

@@ -11,8 +11,10 @@ use tokio::task::JoinSet;
 use super::delivery_queue::{AttemptOutcome, DeliveryQueue, QueuedNotification};
 use super::rule::{Millis, RuleAction, RuleState, TargetState, ViewerPresence};
 use super::sender::PostOutcome;
-use super::text::{NewsKind, NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary};
-use super::{Destination, Hours, Notifier, TOLD, TargetRow};
+use super::text::{
+    NotificationKind, NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary,
+};
+use super::{Destination, Hours, Notifier, REMEMBERED_TAGS, TargetRow};
 use plexus_auth::Auth;
 use plexus_metrics::{Subscriber, metrics};
 use plexus_protocol::{
@@ -69,7 +71,7 @@ struct By {
 }
 
 #[derive(Deserialize)]
-struct RunOver {
+struct RunUpdate {
     run_id: String,
     status: RunStatus,
     #[serde(default)]
@@ -141,8 +143,8 @@ fn wall_clock() -> Timestamp {
 
 /// Returns the tags of the requests among these.
 fn tags(texts: &[Arc<NotificationText>]) -> Vec<String> {
-    let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
-    asked.map(|text| text.tag.clone()).collect()
+    let requests = texts.iter().filter(|text| text.kind == NotificationKind::Request);
+    requests.map(|text| text.tag.clone()).collect()
 }
 
 fn count(to: &Destination, outcome: &str) {
@@ -165,44 +167,47 @@ impl Engine {
         let mut open = BTreeSet::new();
         for request in self.directory.requests().open(&Filter::all()) {
             let text = self.text(&request);
-            let of = |known: fn(&TargetRow) -> &BTreeSet<String>| {
+            let targets_with = |known: fn(&TargetRow) -> &BTreeSet<String>| {
                 let some = rows.iter().filter(|(_, row)| known(row).contains(&text.tag));
                 some.map(|(name, _)| name.clone()).collect()
             };
-            let (told, summed) = (of(|row| &row.told), of(|row| &row.summed));
+            let (sent, summed) = (targets_with(|row| &row.sent), targets_with(|row| &row.summed));
             open.insert(text.tag.clone());
-            self.rules.open_again(text, &told, &summed, now);
+            self.rules.open_again(text, &sent, &summed, now);
         }
         for (name, row) in rows {
-            for tag in row.told.into_iter().filter(|tag| !open.contains(tag)) {
-                match self.over(&tag).await {
+            for tag in row.sent.into_iter().filter(|tag| !open.contains(tag)) {
+                match self.withdrawal(&tag).await {
                     Some(message) => {
-                        self.push(&name, QueuedNotification { message, withdraws: true, tells: Vec::new() })
+                        self.push(&name, QueuedNotification { message, withdraws: true, request_tags: Vec::new() })
                     }
                     None => self.known.push((name.clone(), tag)),
                 }
             }
             if !row.summed.is_empty() && row.summed.is_disjoint(&open) {
-                self.push(&name, QueuedNotification { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
+                self.push(
+                    &name,
+                    QueuedNotification { message: sum_withdrawn(), withdraws: true, request_tags: Vec::new() },
+                );
             }
         }
         // A silence begins again with the gateway, which saw no earlier events.
         for run in self.directory.runs(&Filter::all()) {
             if run.status == RunStatus::Running {
                 let Some(session) = self.directory.session(&run.session_id) else { continue };
-                self.run_goes_on(run.run_id.as_str(), &run.session_id, &session.runtime_id, now);
+                self.begin_silence(run.run_id.as_str(), &run.session_id, &session.runtime_id, now);
             }
         }
         for request in self.directory.requests().open(&Filter::all()) {
-            self.rules.asks(&request.session_id, request.request_id.as_str(), true);
+            self.rules.set_request_open(&request.session_id, request.request_id.as_str(), true);
         }
         self.viewers();
     }
 
-    fn run_goes_on(&mut self, run: &str, session: &SessionId, runtime: &RuntimeId, now: Millis) {
+    fn begin_silence(&mut self, run: &str, session: &SessionId, runtime: &RuntimeId, now: Millis) {
         let title = self.title(session);
         self.rules
-            .run_goes_on(NotificationText::of_silence(run, session.clone(), runtime.clone(), title.as_deref()), now);
+            .begin_silence(NotificationText::for_silence(run, session.clone(), runtime.clone(), title.as_deref()), now);
     }
 
     /// Ends the silence of the run that an event belongs to. Clients that join, view and leave are no progress of the agent.
@@ -215,7 +220,7 @@ impl Engine {
     }
 
     /// Returns the withdrawal of a notification that an earlier gateway sent and whose news has ended.
-    async fn over(&self, tag: &str) -> Option<NotificationMessage> {
+    async fn withdrawal(&self, tag: &str) -> Option<NotificationMessage> {
         let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
         let request = self.directory.requests().get(&id).await.ok()??;
         let end = request.receipt.as_ref().map_or(
@@ -234,7 +239,7 @@ impl Engine {
     }
 
     fn text(&self, request: &Request) -> NotificationText {
-        NotificationText::of_request(request, self.title(&request.session_id).as_deref())
+        NotificationText::for_request(request, self.title(&request.session_id).as_deref())
     }
 
     fn event(&mut self, event: &Event) {
@@ -243,29 +248,29 @@ impl Engine {
         match event.kind {
             Kind::RequestOpened => {
                 let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return };
-                self.rules.asks(&request.session_id, request.request_id.as_str(), true);
+                self.rules.set_request_open(&request.session_id, request.request_id.as_str(), true);
                 self.rules.open(self.text(&request), now);
             }
             Kind::RequestResolved => {
                 let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
                 let Ended { state, ok, resolved_by } = receipt;
-                self.rules.asks(&event.origin.session_id, request_id.as_str(), false);
-                let somebody = state == RequestState::Answered;
-                let end = RunEndText { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
+                self.rules.set_request_open(&event.origin.session_id, request_id.as_str(), false);
+                let answered = state == RequestState::Answered;
+                let end = RunEndText { state, ok, by: answered.then(|| resolved_by.name.clone()) };
                 let actions = self.rules.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
                 self.perform(actions, &end);
             }
             Kind::RunStarted | Kind::RunStatus => {
-                let Ok(RunOver { run_id, status, .. }) = serde_json::from_slice(&event.body) else { return };
+                let Ok(RunUpdate { run_id, status, .. }) = serde_json::from_slice(&event.body) else { return };
                 if status == RunStatus::Running {
                     let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
-                    self.run_goes_on(&run_id, &session, &runtime, now);
+                    self.begin_silence(&run_id, &session, &runtime, now);
                 }
             }
             Kind::RunEnded => {
-                let actions = self.rules.run_over(&event.origin.session_id);
+                let actions = self.rules.run_ended(&event.origin.session_id);
                 self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
-                let Ok(RunOver { run_id, status, message }) = serde_json::from_slice(&event.body) else { return };
+                let Ok(RunUpdate { run_id, status, message }) = serde_json::from_slice(&event.body) else { return };
                 let failed = match status {
                     RunStatus::Completed => false,
                     RunStatus::Error => true,
@@ -274,8 +279,14 @@ impl Engine {
                 };
                 let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
                 let title = self.title(&session);
-                let text =
-                    NotificationText::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
+                let text = NotificationText::for_run_end(
+                    &run_id,
+                    failed,
+                    session,
+                    runtime,
+                    message.as_deref(),
+                    title.as_deref(),
+                );
                 self.rules.open(text, now);
             }
             _ => {}
@@ -298,7 +309,7 @@ impl Engine {
         let mut destinations = BTreeMap::new();
         for channel in settings.channels {
             let name = channel.target_name();
-            targets.insert(name.clone(), TargetState { device: None, wants: channel.events, quiet: None });
+            targets.insert(name.clone(), TargetState { device: None, filter: channel.events, quiet: None });
             destinations.insert(name, Destination::Channel(channel));
         }
         for (name, row) in rows {
@@ -316,7 +327,7 @@ impl Engine {
             let Some(subscription) = row.subscription else { continue };
             let device = Some((device.device_id.clone(), device.grant.clone()));
             let quiet = row.chosen.quiet.as_ref().and_then(Hours::read);
-            targets.insert(name.clone(), TargetState { device, wants: row.chosen.wants, quiet });
+            targets.insert(name.clone(), TargetState { device, filter: row.chosen.filter, quiet });
             destinations.insert(name, Destination::Push(subscription));
         }
         self.deliveries.retain(|name, pending| destinations.get(name).is_some_and(|to| *to == pending.to));
@@ -328,9 +339,9 @@ impl Engine {
 
     /// Removes targets and news that disappeared without an event: deleted sessions, expired devices.
     async fn sweep(&mut self) {
-        let gone = self.rules.texts().filter(|text| self.directory.session(&text.session_id).is_none());
-        let gone: Vec<String> = gone.map(|text| text.tag.clone()).collect();
-        for tag in gone {
+        let removed = self.rules.texts().filter(|text| self.directory.session(&text.session_id).is_none());
+        let removed: Vec<String> = removed.map(|text| text.tag.clone()).collect();
+        for tag in removed {
             let actions = self.rules.close(&tag, None);
             self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         }
@@ -340,7 +351,7 @@ impl Engine {
     fn perform(&mut self, actions: Vec<RuleAction>, end: &RunEndText) {
         let now = wall_clock();
         for action in actions {
-            let (target, message, withdraws, tells) = match action {
+            let (target, message, withdraws, request_tags) = match action {
                 RuleAction::Notify { target, text } => {
                     let grant = match self.deliveries.get(&target).map(|pending| &pending.to) {
                         Some(Destination::Push(_)) => {
@@ -364,7 +375,7 @@ impl Engine {
                     continue;
                 }
             };
-            self.push(&target, QueuedNotification { message, withdraws, tells });
+            self.push(&target, QueuedNotification { message, withdraws, request_tags });
         }
     }
 
@@ -421,20 +432,22 @@ impl Engine {
         // The device may have subscribed again meanwhile: then this attempt was for its old subscription.
         let Some(pending) = self.deliveries.get_mut(target).filter(|pending| pending.to == *to) else { return };
         let outcome = without_rejected_key(to, outcome);
-        let kept = match pending.queue.record_attempt(outcome, self.give_up, millis_now()) {
+        let recorded = match pending.queue.record_attempt(outcome, self.give_up, millis_now()) {
             AttemptOutcome::Delivered(queued) => {
-                let kept = self.notifier.change(target, |row| {
+                let recorded = self.notifier.change(target, |row| {
                     let sum = queued.message.tag == SUM_TAG;
-                    let set = if sum { &mut row.summed } else { &mut row.told };
+                    let set = if sum { &mut row.summed } else { &mut row.sent };
                     match queued.withdraws {
                         true if sum => set.clear(),
                         true => drop(set.remove(&queued.message.tag)),
-                        false => set.extend(queued.tells.into_iter().take(TOLD.saturating_sub(set.len()))),
+                        false => {
+                            set.extend(queued.request_tags.into_iter().take(REMEMBERED_TAGS.saturating_sub(set.len())))
+                        }
                     }
                 });
-                let kept = kept.await;
+                let recorded = recorded.await;
                 count(to, "sent");
-                kept
+                recorded
             }
             AttemptOutcome::Retry => {
                 count(to, "again");
@@ -455,12 +468,12 @@ impl Engine {
                 count(to, "gone");
                 tracing::info!(name = target, ?outcome, "a subscription has ended");
                 match to {
-                    Destination::Push(subscription) => self.notifier.gone(target, subscription).await,
+                    Destination::Push(subscription) => self.notifier.remove_subscription(target, subscription).await,
                     Destination::Channel(_) => Ok(()),
                 }
             }
         };
-        if let Err(error) = kept {
+        if let Err(error) = recorded {
             tracing::warn!(
                 name = target,
                 error,
@@ -472,7 +485,11 @@ impl Engine {
 
 impl Notifier {
     /// Removes a subscription that the service no longer knows. The device's choices stay.
-    pub(super) async fn gone(&self, target: &str, subscription: &super::Subscription) -> Result<(), String> {
+    pub(super) async fn remove_subscription(
+        &self,
+        target: &str,
+        subscription: &super::Subscription,
+    ) -> Result<(), String> {
         self.change(target, |row| {
             if row.subscription.as_ref() == Some(subscription) {
                 row.mark_lapsed();

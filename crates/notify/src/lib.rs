@@ -35,8 +35,8 @@ pub use channels::{
 };
 use channels::{Delivery, DeliveryContext, put};
 use encryption::Keys;
+pub use rule::NotificationFilter;
 use rule::Quiet;
-pub use rule::TargetWants;
 pub use sender::check_service;
 use sender::{DeliveryTarget, Sender};
 use text::NotificationMessage;
@@ -53,7 +53,7 @@ pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
 /// Maximum number of channels of one kind.
 pub const CHANNELS: usize = 16;
 /// Maximum number of tags that the row of a target remembers as sent: as many as the rule remembers.
-const TOLD: usize = 1024;
+const REMEMBERED_TAGS: usize = 1024;
 
 /// A secret of the configuration; never displayed.
 #[derive(Clone, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Hours {
 #[schema(as = PushSettings)]
 struct ChosenChannels {
     #[serde(flatten)]
-    wants: TargetWants,
+    filter: NotificationFilter,
     #[schema(required)]
     quiet: Option<Hours>,
 }
@@ -152,8 +152,8 @@ struct TargetRow {
     #[serde(default)]
     chosen: ChosenChannels,
     /// The tags of the notifications that were sent and not withdrawn.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    told: BTreeSet<String>,
+    #[serde(default, rename = "told", skip_serializing_if = "BTreeSet::is_empty")]
+    sent: BTreeSet<String>,
     /// The tags of the news that was in a summary.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     summed: BTreeSet<String>,
@@ -170,7 +170,7 @@ impl TargetRow {
     fn leave(&mut self) {
         self.subscription = None;
         self.lapsed = false;
-        self.told.clear();
+        self.sent.clear();
         self.summed.clear();
     }
 
@@ -179,7 +179,7 @@ impl TargetRow {
         if tag == text::SUM_TAG {
             self.summed.clear();
         }
-        self.told.remove(tag);
+        self.sent.remove(tag);
     }
 }
 
@@ -371,7 +371,7 @@ impl Notifier {
     fn pushed(&self, to: &Subscription, message: &NotificationMessage, now: Timestamp) -> Result<Delivery, String> {
         let NotifySettings { services, contact, .. } = &self.shared.settings;
         // Checked at each use: the configuration may have become stricter since.
-        let target = DeliveryTarget::of_client(&to.endpoint, services)?;
+        let target = DeliveryTarget::from_client(&to.endpoint, services)?;
         let (theirs, auth) = to.keys().ok_or("its keys are none")?;
         let plain = message.payload.to_string();
         let keys = &self.shared.keys;

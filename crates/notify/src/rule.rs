@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::text::{NewsKind, NotificationText};
+use super::text::{NotificationKind, NotificationText};
 use plexus_auth::{Grant, Target};
 use plexus_protocol::{DeviceId, Scope, SessionId};
 
@@ -31,9 +31,10 @@ const AT_ONCE: usize = 3;
 /// Maximum number of notifications that one target gets in a minute; more wait and become one summary.
 const PER_MINUTE: usize = 8;
 
-/// The kinds of news that a target wants.
+/// The kinds of news that a target has chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TargetWants {
+#[schema(as = TargetWants)]
+pub struct NotificationFilter {
     /// `true` for requests that open.
     pub requests: bool,
     /// `true` for runs that complete.
@@ -50,13 +51,13 @@ fn no_progress_minutes() -> u16 {
     NO_PROGRESS_MINUTES
 }
 
-impl Default for TargetWants {
+impl Default for NotificationFilter {
     fn default() -> Self {
         Self { requests: true, ends: true, failures: true, no_progress_minutes: NO_PROGRESS_MINUTES }
     }
 }
 
-impl TargetWants {
+impl NotificationFilter {
     /// No news.
     pub const NONE: Self = Self { requests: false, ends: false, failures: false, no_progress_minutes: 0 };
 
@@ -66,17 +67,17 @@ impl TargetWants {
         Self { no_progress_minutes: NO_PROGRESS_MINUTES, ..self }
     }
 
-    /// Returns the silence of a run after which it is news, if that is wanted.
+    /// Returns the silence of a run after which it is news, if such news is chosen.
     fn silence(self) -> Option<Millis> {
         (self.no_progress_minutes > 0).then(|| Millis::from(self.no_progress_minutes) * MINUTE)
     }
 
-    fn covers(self, what: NewsKind) -> bool {
-        match what {
-            NewsKind::Request => self.requests,
-            NewsKind::Ended => self.ends,
-            NewsKind::Failed => self.failures,
-            NewsKind::Stalled => self.no_progress_minutes > 0,
+    fn covers(self, kind: NotificationKind) -> bool {
+        match kind {
+            NotificationKind::Request => self.requests,
+            NotificationKind::Ended => self.ends,
+            NotificationKind::Failed => self.failures,
+            NotificationKind::Stalled => self.no_progress_minutes > 0,
         }
     }
 }
@@ -116,7 +117,7 @@ impl Quiet {
 pub(super) struct TargetState {
     /// The device and its grant; `None` is a channel of the owner, which may see everything.
     pub(super) device: Option<(DeviceId, Grant)>,
-    pub(super) wants: TargetWants,
+    pub(super) filter: NotificationFilter,
     pub(super) quiet: Option<Quiet>,
 }
 
@@ -140,7 +141,7 @@ enum DeliveryStage {
     Summed,
 }
 
-struct PendingNews {
+struct PendingNotification {
     text: Arc<NotificationText>,
     to: BTreeMap<String, DeliveryStage>,
     /// The silence, for a run in progress.
@@ -151,9 +152,9 @@ struct PendingNews {
 struct Silence {
     since: Millis,
     /// The open requests: while there are any, the agent waits for users, who are notified of the requests.
-    asked: BTreeSet<String>,
+    open_requests: BTreeSet<String>,
     /// `true` if any target was notified, or will be after its quiet hours.
-    told: bool,
+    notified: bool,
 }
 
 /// The notification to send.
@@ -176,16 +177,16 @@ pub(super) struct RuleState {
     after: Millis,
     /// The offset of the system clock from the rule's clock; only quiet hours use it.
     ahead: Millis,
-    items: BTreeMap<String, PendingNews>,
+    items: BTreeMap<String, PendingNotification>,
     targets: BTreeMap<String, TargetState>,
     viewers: Vec<ViewerPresence>,
     /// The times when each target was notified, within the last minute.
-    told: BTreeMap<String, VecDeque<Millis>>,
+    notified_at: BTreeMap<String, VecDeque<Millis>>,
     /// The open requests in the last summary of each target.
     sums: BTreeMap<String, BTreeSet<String>>,
     /// The tag of each session's running run.
     runs: BTreeMap<SessionId, String>,
-    /// The shortest silence for which any target wants a notification.
+    /// The shortest silence for which any target has chosen a notification.
     shortest: Option<Millis>,
 }
 
@@ -198,7 +199,7 @@ impl RuleState {
             items: BTreeMap::new(),
             targets: BTreeMap::new(),
             viewers: Vec::new(),
-            told: BTreeMap::new(),
+            notified_at: BTreeMap::new(),
             sums: BTreeMap::new(),
             runs: BTreeMap::new(),
             shortest: None,
@@ -220,18 +221,18 @@ impl RuleState {
         self.open_again(text, &BTreeSet::new(), &BTreeSet::new(), now);
     }
 
-    /// Adds news that an earlier gateway may have sent: by itself to the targets `told`, in a summary to those `summed`.
+    /// Adds news that an earlier gateway may have sent: by itself to the targets `sent`, in a summary to those `summed`.
     pub(super) fn open_again(
         &mut self,
         text: NotificationText,
-        told: &BTreeSet<String>,
+        sent: &BTreeSet<String>,
         summed: &BTreeSet<String>,
         now: Millis,
     ) {
         if self.items.contains_key(&text.tag) || self.items.len() - self.runs.len() >= ITEMS {
             return;
         }
-        let stage = |name: &String| match (told.contains(name), summed.contains(name)) {
+        let stage = |name: &String| match (sent.contains(name), summed.contains(name)) {
             (true, _) => DeliveryStage::Sent,
             (_, true) => DeliveryStage::Summed,
             _ => DeliveryStage::Waiting(now),
@@ -240,11 +241,11 @@ impl RuleState {
             self.sums.entry(name.clone()).or_default().insert(text.tag.clone());
         }
         let to = self.targets.keys().map(|name| (name.clone(), stage(name))).collect();
-        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence: None });
+        self.items.insert(text.tag.clone(), PendingNotification { text: Arc::new(text), to, silence: None });
     }
 
     /// Begins the silence of a run in progress. `text` is the news that the silence has become long.
-    pub(super) fn run_goes_on(&mut self, text: NotificationText, now: Millis) {
+    pub(super) fn begin_silence(&mut self, text: NotificationText, now: Millis) {
         if self.items.contains_key(&text.tag) || self.runs.len() >= RUNS {
             return;
         }
@@ -253,12 +254,12 @@ impl RuleState {
             self.items.remove(&former);
         }
         let to = self.targets.keys().map(|name| (name.clone(), DeliveryStage::Waiting(now))).collect();
-        let silence = Some(Silence { since: now, asked: BTreeSet::new(), told: false });
-        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence });
+        let silence = Some(Silence { since: now, open_requests: BTreeSet::new(), notified: false });
+        self.items.insert(text.tag.clone(), PendingNotification { text: Arc::new(text), to, silence });
     }
 
     /// Records that a session's run has ended.
-    pub(super) fn run_over(&mut self, session: &SessionId) -> Vec<RuleAction> {
+    pub(super) fn run_ended(&mut self, session: &SessionId) -> Vec<RuleAction> {
         self.runs.remove(session).map_or_else(Vec::new, |tag| self.close(&tag, None))
     }
 
@@ -267,7 +268,7 @@ impl RuleState {
         let Some(item) = self.runs.get(session).and_then(|tag| self.items.get_mut(tag)) else { return Vec::new() };
         let Some(silence) = &mut item.silence else { return Vec::new() };
         silence.since = now;
-        if !std::mem::take(&mut silence.told) {
+        if !std::mem::take(&mut silence.notified) {
             return Vec::new();
         }
         let mut actions = Vec::new();
@@ -281,13 +282,13 @@ impl RuleState {
     }
 
     /// Records that a session's request opened or closed: while a request is open, the silence is not news.
-    pub(super) fn asks(&mut self, session: &SessionId, request: &str, open: bool) {
+    pub(super) fn set_request_open(&mut self, session: &SessionId, request: &str, open: bool) {
         let item = self.runs.get(session).and_then(|tag| self.items.get_mut(tag));
         let Some(silence) = item.and_then(|item| item.silence.as_mut()) else { return };
         if open {
-            silence.asked.insert(request.to_owned());
+            silence.open_requests.insert(request.to_owned());
         } else {
-            silence.asked.remove(request);
+            silence.open_requests.remove(request);
         }
     }
 
@@ -299,9 +300,9 @@ impl RuleState {
         }
         let mut actions = Vec::new();
         for (target, stage) in item.to {
-            let of = self.targets.get(&target).and_then(|target| target.device.as_ref());
+            let device = self.targets.get(&target).and_then(|target| target.device.as_ref());
             match stage {
-                DeliveryStage::Sent if of.is_none_or(|(device, _)| Some(device) != by) => {
+                DeliveryStage::Sent if device.is_none_or(|(device, _)| Some(device) != by) => {
                     actions.push(RuleAction::Withdraw { target, text: Arc::clone(&item.text) });
                 }
                 DeliveryStage::Summed => {
@@ -333,15 +334,15 @@ impl RuleState {
                 for name in targets.keys() {
                     item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
                 }
-            } else if item.text.what == NewsKind::Request {
+            } else if item.text.kind == NotificationKind::Request {
                 for name in targets.keys().filter(|name| !self.targets.contains_key(*name)) {
                     item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
                 }
             }
         }
-        self.told.retain(|name, _| targets.contains_key(name));
+        self.notified_at.retain(|name, _| targets.contains_key(name));
         self.sums.retain(|name, _| targets.contains_key(name));
-        self.shortest = targets.values().filter_map(|target| target.wants.silence()).min();
+        self.shortest = targets.values().filter_map(|target| target.filter.silence()).min();
         self.targets = targets;
     }
 
@@ -358,19 +359,19 @@ impl RuleState {
         for item in self.items.values_mut().filter(|item| item.may_be_due(shortest, now)) {
             let text = &item.text;
             item.to.retain(|name, stage| {
-                let looked =
+                let viewed =
                     targets.get(name).is_some_and(|target| viewers.iter().any(|viewer| counts(viewer, target, text)));
                 match stage {
-                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && !text.what.lasts() => {
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if viewed && !text.kind.lasts() => {
                         return false;
                     }
-                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked => *stage = DeliveryStage::Waiting(now),
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if viewed => *stage = DeliveryStage::Waiting(now),
                     _ => {}
                 }
                 true
             });
         }
-        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
+        self.items.retain(|_, item| item.text.kind.lasts() || !item.to.is_empty());
     }
 
     /// Returns the notifications that are due now.
@@ -389,7 +390,7 @@ impl RuleState {
                     Some(DeliveryStage::Held) => held = true,
                     _ => continue,
                 }
-                if wanted(target, &item.text) {
+                if should_notify(target, &item.text) {
                     due.push(tag.clone());
                 } else {
                     item.to.remove(name);
@@ -398,12 +399,12 @@ impl RuleState {
             if due.is_empty() {
                 continue;
             }
-            let told = self.told.entry(name.clone()).or_default();
-            while told.front().is_some_and(|at| *at + MINUTE <= now) {
-                told.pop_front();
+            let recent = self.notified_at.entry(name.clone()).or_default();
+            while recent.front().is_some_and(|at| *at + MINUTE <= now) {
+                recent.pop_front();
             }
-            let wait = quiet.contains(name) || told.len() >= PER_MINUTE;
-            let sum = due.len() > 1 && (held || due.len() > AT_ONCE || told.len() + due.len() > PER_MINUTE);
+            let wait = quiet.contains(name) || recent.len() >= PER_MINUTE;
+            let sum = due.len() > 1 && (held || due.len() > AT_ONCE || recent.len() + due.len() > PER_MINUTE);
             let stage = match (wait, sum) {
                 (true, _) => DeliveryStage::Held,
                 (false, true) => DeliveryStage::Summed,
@@ -415,32 +416,32 @@ impl RuleState {
                 texts.push(match &mut item.silence {
                     None => Arc::clone(&item.text),
                     Some(silence) => {
-                        silence.told = true;
-                        Arc::new(item.text.of_minutes((now - silence.since) / MINUTE))
+                        silence.notified = true;
+                        Arc::new(item.text.with_minutes((now - silence.since) / MINUTE))
                     }
                 });
                 // The end of a run is never withdrawn, so it is not stored.
                 match stage {
                     DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
-                    _ if !item.text.what.lasts() => drop(item.to.remove(name)),
+                    _ if !item.text.kind.lasts() => drop(item.to.remove(name)),
                     _ => drop(item.to.insert(name.clone(), stage)),
                 }
             }
             match stage {
                 DeliveryStage::Summed => {
-                    told.push_back(now);
-                    let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
-                    self.sums.entry(name.clone()).or_default().extend(asked.map(|text| text.tag.clone()));
+                    recent.push_back(now);
+                    let requests = texts.iter().filter(|text| text.kind == NotificationKind::Request);
+                    self.sums.entry(name.clone()).or_default().extend(requests.map(|text| text.tag.clone()));
                     actions.push(RuleAction::Summarize { target: name.clone(), texts });
                 }
                 DeliveryStage::Sent => {
-                    told.extend(texts.iter().map(|_| now));
+                    recent.extend(texts.iter().map(|_| now));
                     actions.extend(texts.into_iter().map(|text| RuleAction::Notify { target: name.clone(), text }));
                 }
                 DeliveryStage::Held | DeliveryStage::Waiting(_) => {}
             }
         }
-        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
+        self.items.retain(|_, item| item.text.kind.lasts() || !item.to.is_empty());
         actions
     }
 
@@ -468,7 +469,11 @@ impl RuleState {
                     },
                     DeliveryStage::Held => {
                         let quiet = self.quiet_until(target, now);
-                        let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
+                        let pace = self
+                            .notified_at
+                            .get(name)
+                            .and_then(|notified_at| notified_at.front())
+                            .map(|at| *at + MINUTE);
                         quiet.or(pace).unwrap_or(now)
                     }
                     DeliveryStage::Sent | DeliveryStage::Summed => continue,
@@ -491,10 +496,10 @@ impl RuleState {
     }
 }
 
-impl PendingNews {
+impl PendingNotification {
     /// Returns the time when the first target could be notified, for the silence of a run without an open request.
     fn first(&self, shortest: Option<Millis>) -> Option<Millis> {
-        let silence = self.silence.as_ref().filter(|silence| silence.asked.is_empty())?;
+        let silence = self.silence.as_ref().filter(|silence| silence.open_requests.is_empty())?;
         Some(silence.since + shortest?)
     }
 
@@ -507,7 +512,7 @@ impl PendingNews {
     fn due(&self, target: &TargetState, unseen: Millis) -> Option<Millis> {
         match &self.silence {
             None => Some(unseen),
-            Some(silence) => Some(unseen.max(silence.since + target.wants.silence()?)),
+            Some(silence) => Some(unseen.max(silence.since + target.filter.silence()?)),
         }
     }
 }
@@ -518,19 +523,21 @@ fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText
     let session = Target::Session(&text.session_id, &text.runtime_id);
     let may = |scope| viewer.grant.covers(scope, session);
     let own = target.device.as_ref().is_some_and(|(device, _)| *device == viewer.device);
-    let answers = match text.what {
-        NewsKind::Request => text.may_allow(&viewer.grant),
-        NewsKind::Ended | NewsKind::Failed | NewsKind::Stalled => may(Scope::Approve) || may(Scope::Prompt),
+    let answers = match text.kind {
+        NotificationKind::Request => text.may_allow(&viewer.grant),
+        NotificationKind::Ended | NotificationKind::Failed | NotificationKind::Stalled => {
+            may(Scope::Approve) || may(Scope::Prompt)
+        }
     };
     may(Scope::Watch) && (own || answers)
 }
 
-/// Returns whether a target wants such news, and may see it.
-fn wanted(target: &TargetState, text: &NotificationText) -> bool {
+/// Returns whether a target has chosen such news, and may see it.
+fn should_notify(target: &TargetState, text: &NotificationText) -> bool {
     let sees = |(_, grant): &(DeviceId, Grant)| {
         grant.covers(Scope::Watch, Target::Session(&text.session_id, &text.runtime_id))
     };
-    target.wants.covers(text.what) && target.device.as_ref().is_none_or(sees)
+    target.filter.covers(text.kind) && target.device.as_ref().is_none_or(sees)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl DeliveryTarget {
     ///
     /// # Errors
     /// The problem, in words.
-    pub(super) fn of_owner(url: &str) -> Result<Self, String> {
+    pub(super) fn from_config(url: &str) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("no address: {error}"))?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
@@ -95,15 +95,15 @@ impl DeliveryTarget {
     ///
     /// # Errors
     /// The problem and the fix, in words.
-    pub(super) fn of_client(url: &str, services: &[String]) -> Result<Self, String> {
+    pub(super) fn from_client(url: &str, services: &[String]) -> Result<Self, String> {
         if url.len() > ENDPOINT_MAX {
             return Err(format!("is longer than {ENDPOINT_MAX} bytes"));
         }
         if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
             return Err("has characters that are not allowed in an address".into());
         }
-        let target = Self::of_owner(url)?;
-        if services.iter().any(|service| target.is_of(service)) {
+        let target = Self::from_config(url)?;
+        if services.iter().any(|service| target.matches_service(service)) {
             return Ok(target);
         }
         let known = KNOWN.iter().any(|known| match known.strip_prefix('.') {
@@ -120,7 +120,7 @@ impl DeliveryTarget {
     }
 
     /// Returns whether `service` of the configuration names this target: a host (over `https` on port 443), or an origin.
-    fn is_of(&self, service: &str) -> bool {
+    fn matches_service(&self, service: &str) -> bool {
         match service.contains("://") {
             true => self.origin() == service.trim_end_matches('/').to_ascii_lowercase(),
             false => self.tls && self.port == 443 && self.host == service.to_ascii_lowercase(),
@@ -135,7 +135,7 @@ impl DeliveryTarget {
 pub fn check_service(service: &str) -> Result<(), String> {
     let fix = "write a host or an origin: \"push.example.org\", \"https://push.example.org:8443\"";
     let url = if service.contains("://") { service.to_owned() } else { format!("https://{service}") };
-    let target = DeliveryTarget::of_owner(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
+    let target = DeliveryTarget::from_config(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
     if target.path != "/" || (!service.contains("://") && service.contains(':')) {
         return Err(format!("\"{service}\" is neither a host nor an origin: {fix}"));
     }
@@ -205,7 +205,7 @@ pub(super) enum PostOutcome {
 }
 
 impl PostOutcome {
-    fn of(status: u16, retry_after: Option<i64>) -> Self {
+    fn from_status(status: u16, retry_after: Option<i64>) -> Self {
         match status {
             200..=299 => Self::Taken(status),
             404 | 410 => Self::Gone(status),
@@ -304,7 +304,7 @@ async fn post<C: Connect + Clone + Send + Sync + 'static>(
     let response = client.request(request).await.map_err(|error| with_causes(&error))?;
     let seconds = response.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
     let retry_after = seconds.map(|seconds| i64::try_from(seconds.min(RETRY_AFTER_MAX) * 1000).unwrap_or(i64::MAX));
-    Ok(PostOutcome::of(response.status().as_u16(), retry_after))
+    Ok(PostOutcome::from_status(response.status().as_u16(), retry_after))
 }
 
 fn with_causes(error: &dyn Error) -> String {
@@ -338,9 +338,9 @@ mod tests {
             "https://other.example:8443/1?a=b",
         ] {
             assert!(
-                DeliveryTarget::of_client(good, &own).is_ok(),
+                DeliveryTarget::from_client(good, &own).is_ok(),
                 "{good}: {:?}",
-                DeliveryTarget::of_client(good, &own)
+                DeliveryTarget::from_client(good, &own)
             );
         }
         let long = format!("https://fcm.googleapis.com/{}", "x".repeat(ENDPOINT_MAX));
@@ -387,7 +387,7 @@ mod tests {
             "https://fcm.googleapis.com/\u{202e}",
             long.as_str(),
         ] {
-            assert!(DeliveryTarget::of_client(bad, &own).is_err(), "{bad}");
+            assert!(DeliveryTarget::from_client(bad, &own).is_err(), "{bad}");
         }
     }
 
@@ -572,12 +572,12 @@ mod tests {
 
     #[test]
     fn push_outcome_follows_the_status() {
-        assert_eq!(PostOutcome::of(201, None), PostOutcome::Taken(201));
-        assert_eq!(PostOutcome::of(410, None), PostOutcome::Gone(410));
-        assert_eq!(PostOutcome::of(429, Some(5)), PostOutcome::Later(Some(5)));
-        assert_eq!(PostOutcome::of(503, None), PostOutcome::Later(None));
+        assert_eq!(PostOutcome::from_status(201, None), PostOutcome::Taken(201));
+        assert_eq!(PostOutcome::from_status(410, None), PostOutcome::Gone(410));
+        assert_eq!(PostOutcome::from_status(429, Some(5)), PostOutcome::Later(Some(5)));
+        assert_eq!(PostOutcome::from_status(503, None), PostOutcome::Later(None));
         for status in [301, 302, 307, 400, 401, 403, 413] {
-            assert_eq!(PostOutcome::of(status, None), PostOutcome::Refused(status));
+            assert_eq!(PostOutcome::from_status(status, None), PostOutcome::Refused(status));
         }
     }
 }

@@ -17,7 +17,7 @@ use plexus_risk::masked;
 
 /// The kind of news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NewsKind {
+pub(super) enum NotificationKind {
     /// A request is open.
     Request,
     /// A run completed.
@@ -28,7 +28,7 @@ pub(super) enum NewsKind {
     Stalled,
 }
 
-impl NewsKind {
+impl NotificationKind {
     /// Returns whether the news lasts until it ends, as opposed to a single event.
     pub(super) fn lasts(self) -> bool {
         matches!(self, Self::Request | Self::Stalled)
@@ -53,7 +53,7 @@ pub(super) const SUM_TAG: &str = "summary";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NotificationText {
     pub(super) tag: String,
-    pub(super) what: NewsKind,
+    pub(super) kind: NotificationKind,
     pub(super) session_id: SessionId,
     pub(super) runtime_id: RuntimeId,
     title: String,
@@ -61,12 +61,12 @@ pub(super) struct NotificationText {
     body: String,
     /// Lines below the body, with masked secrets.
     notes: Vec<String>,
-    request: Option<Asked>,
+    request: Option<RequestInfo>,
 }
 
 /// The data of a request that a client displays and answers.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
+struct RequestInfo {
     request_id: RequestId,
     digest: String,
     risk: Risk,
@@ -113,8 +113,8 @@ const TTL_TEST: i64 = 60;
 
 impl NotificationText {
     /// Makes the news that a request is open.
-    pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
-        let asks = match request.kind {
+    pub(super) fn for_request(request: &Request, session_title: Option<&str>) -> Self {
+        let action = match request.kind {
             RequestType::Confirm | RequestType::Permission => "asks for permission",
             RequestType::Prompt | RequestType::Elicitation => "asks for an answer",
             RequestType::Pick => "asks to choose",
@@ -126,7 +126,7 @@ impl NotificationText {
         }
         notes.extend(request.warnings.iter().map(|warning| format!("⚠ {warning}")));
         notes.extend(quoted(session_title));
-        let kinds = |wanted: fn(Choice) -> bool| request.options.iter().any(|option| wanted(option.kind));
+        let kinds = |matches: fn(Choice) -> bool| request.options.iter().any(|option| matches(option.kind));
         let yes_or_no = match request.kind {
             RequestType::Confirm => true,
             RequestType::Permission => kinds(|kind| kind == Choice::AllowOnce) && kinds(Choice::rejects),
@@ -134,13 +134,13 @@ impl NotificationText {
         };
         Self {
             tag: format!("request:{}", request.request_id),
-            what: NewsKind::Request,
+            kind: NotificationKind::Request,
             session_id: request.session_id.clone(),
             runtime_id: request.runtime_id.clone(),
-            title: format!("{} {asks}{danger}", request.runtime_id),
+            title: format!("{} {action}{danger}", request.runtime_id),
             body: masked(&request.display),
             notes,
-            request: Some(Asked {
+            request: Some(RequestInfo {
                 request_id: request.request_id.clone(),
                 digest: request.digest.clone(),
                 risk: request.risk,
@@ -151,7 +151,7 @@ impl NotificationText {
     }
 
     /// Makes the news that a run ended.
-    pub(super) fn of_end(
+    pub(super) fn for_run_end(
         run: &str,
         failed: bool,
         session_id: SessionId,
@@ -161,7 +161,7 @@ impl NotificationText {
     ) -> Self {
         Self {
             tag: format!("run:{run}"),
-            what: if failed { NewsKind::Failed } else { NewsKind::Ended },
+            kind: if failed { NotificationKind::Failed } else { NotificationKind::Ended },
             title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
             session_id,
             runtime_id,
@@ -171,8 +171,8 @@ impl NotificationText {
         }
     }
 
-    /// Makes the news that a run had no event for a while; [`of_minutes`](Self::of_minutes) adds the time.
-    pub(super) fn of_silence(
+    /// Makes the news that a run had no event for a while; [`with_minutes`](Self::with_minutes) adds the time.
+    pub(super) fn for_silence(
         run: &str,
         session_id: SessionId,
         runtime_id: RuntimeId,
@@ -180,7 +180,7 @@ impl NotificationText {
     ) -> Self {
         Self {
             tag: format!("silence:{run}"),
-            what: NewsKind::Stalled,
+            kind: NotificationKind::Stalled,
             title: format!("{runtime_id} makes no progress"),
             session_id,
             runtime_id,
@@ -191,16 +191,16 @@ impl NotificationText {
     }
 
     /// Returns the news with the length of the silence.
-    pub(super) fn of_minutes(&self, minutes: i64) -> Self {
+    pub(super) fn with_minutes(&self, minutes: i64) -> Self {
         Self { title: format!("{}: no progress for {minutes} min", self.runtime_id), ..self.clone() }
     }
 
     /// Makes news with a tag and no text, for tests of the rule.
     #[cfg(test)]
-    pub(super) fn plain(what: NewsKind, tag: String) -> Self {
+    pub(super) fn plain(kind: NotificationKind, tag: String) -> Self {
         Self {
             tag,
-            what,
+            kind,
             session_id: SessionId::trusted("s_1"),
             runtime_id: RuntimeId::trusted("demo"),
             title: String::new(),
@@ -212,21 +212,21 @@ impl NotificationText {
 
     /// Returns the notification for a target; `grant` is that of its device, absent for the channels of the owner.
     pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
-        let kind = match self.what {
-            NewsKind::Request => "request",
-            NewsKind::Ended => "ended",
-            NewsKind::Failed => "failed",
-            NewsKind::Stalled => "no_progress",
+        let kind = match self.kind {
+            NotificationKind::Request => "request",
+            NotificationKind::Ended => "ended",
+            NotificationKind::Failed => "failed",
+            NotificationKind::Stalled => "no_progress",
         };
         let mut payload = json!({
             "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
         });
-        let (mut urgency, mut ttl) = match self.what {
-            NewsKind::Failed | NewsKind::Stalled => (Urgency::Normal, TTL_END),
-            NewsKind::Request | NewsKind::Ended => (Urgency::Low, TTL_END),
+        let (mut urgency, mut ttl) = match self.kind {
+            NotificationKind::Failed | NotificationKind::Stalled => (Urgency::Normal, TTL_END),
+            NotificationKind::Request | NotificationKind::Ended => (Urgency::Low, TTL_END),
         };
         let mut notes = self.notes.clone();
-        if let Some(asked) = &self.request {
+        if let Some(request) = &self.request {
             let answers = grant.is_none_or(|grant| self.may_answer(grant));
             let allows = grant.is_none_or(|grant| self.may_allow(grant));
             if answers && !allows {
@@ -234,15 +234,15 @@ impl NotificationText {
                 let reasons = notes.first().is_some_and(|line| line.starts_with("Why: "));
                 notes.insert(usize::from(reasons), Unavailable::Risk.text().into());
             }
-            payload["request_id"] = json!(asked.request_id);
-            payload["digest"] = json!(asked.digest);
-            payload["risk"] = json!(asked.risk);
-            if asked.yes_or_no && answers {
+            payload["request_id"] = json!(request.request_id);
+            payload["digest"] = json!(request.digest);
+            payload["risk"] = json!(request.risk);
+            if request.yes_or_no && answers {
                 payload["actions"] = if allows { json!(["allow_once", "deny"]) } else { json!(["deny"]) };
             }
             // The agent waits; a read-only request can wait until the phone wakes.
-            urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
-            let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
+            urgency = if request.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
+            let left = request.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
         }
         NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &notes), urgency, ttl }
@@ -253,8 +253,8 @@ impl NotificationText {
         let mut payload = json!({
             "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
         });
-        if let Some(asked) = &self.request {
-            payload["request_id"] = json!(asked.request_id);
+        if let Some(request) = &self.request {
+            payload["request_id"] = json!(request.request_id);
         }
         if let Some(by) = &end.by {
             payload["by"] = json!(name(by));
@@ -275,7 +275,7 @@ impl NotificationText {
 
     /// Returns whether a device with this grant may allow the request.
     pub(super) fn may_allow(&self, grant: &Grant) -> bool {
-        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        let risk = self.request.as_ref().map_or(Risk::Danger, |request| request.risk);
         self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
     }
 
@@ -310,19 +310,20 @@ impl RunEndText {
 
 /// Returns one notification of several news items.
 pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
-    let count = |what| texts.iter().filter(|text| text.what == what).count();
-    let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
-    let silent = count(NewsKind::Stalled);
-    let of = |count: usize, one: &str, more: &str| match count {
+    let count = |kind| texts.iter().filter(|text| text.kind == kind).count();
+    let (requests, failed, ended) =
+        (count(NotificationKind::Request), count(NotificationKind::Failed), count(NotificationKind::Ended));
+    let stalled = count(NotificationKind::Stalled);
+    let counted = |count: usize, one: &str, more: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         _ => Some(format!("{count} {more}")),
     };
     let parts = [
-        of(asked, "question waits", "questions wait"),
-        of(failed, "run failed", "runs failed"),
-        of(ended, "run has ended", "runs have ended"),
-        of(silent, "run makes no progress", "runs make no progress"),
+        counted(requests, "question waits", "questions wait"),
+        counted(failed, "run failed", "runs failed"),
+        counted(ended, "run has ended", "runs have ended"),
+        counted(stalled, "run makes no progress", "runs make no progress"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let line = |text: &Arc<NotificationText>| match text.brief() {
@@ -333,13 +334,13 @@ pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMes
     if texts.len() > SUM_LINES {
         lines.push(format!("and {} more", texts.len() - SUM_LINES));
     }
-    let (kind, urgency, ttl) = match (asked, failed) {
+    let (kind, urgency, ttl) = match (requests, failed) {
         (1.., _) => ("request", Urgency::High, TTL_REQUEST),
         (_, 1..) => ("failed", Urgency::Normal, TTL_END),
-        _ if silent > 0 && ended == 0 => ("no_progress", Urgency::Normal, TTL_END),
+        _ if stalled > 0 && ended == 0 => ("no_progress", Urgency::Normal, TTL_END),
         _ => ("ended", Urgency::Low, TTL_END),
     };
-    let first = texts.iter().find(|text| text.what == NewsKind::Request).or(texts.first())?;
+    let first = texts.iter().find(|text| text.kind == NotificationKind::Request).or(texts.first())?;
     let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
     Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
 }
@@ -361,16 +362,16 @@ pub(super) fn test(device: &str) -> NotificationMessage {
 /// Returns the payload with `notes` and as much of the body as fits above them.
 fn with_body(mut payload: Value, body: &str, notes: &[String]) -> Value {
     let whole = notes.join("\n");
-    let kept = cut(&whole, ASIDE);
-    let more = if kept.len() < whole.len() { "…" } else { "" };
-    let between = if body.is_empty() || kept.is_empty() { "" } else { "\n" };
+    let shortened = cut(&whole, ASIDE);
+    let more = if shortened.len() < whole.len() { "…" } else { "" };
+    let between = if body.is_empty() || shortened.is_empty() { "" } else { "\n" };
     let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
     loop {
         // The length in JSON depends on escapes, so the longest beginning that fits is found by bisection.
         let tried = (fits + most).div_ceil(2);
         let short = cut(body, tried);
         let dots = if short.len() < body.len() { "…" } else { "" };
-        payload["body"] = format!("{short}{dots}{between}{kept}{more}").into();
+        payload["body"] = format!("{short}{dots}{between}{shortened}{more}").into();
         match payload.to_string().len() <= PAYLOAD_MAX {
             _ if tried == 0 => return payload,
             true if tried == most => return payload,
@@ -419,7 +420,7 @@ mod tests {
 
     fn told(more: Value, grant: Option<&Grant>) -> NotificationMessage {
         let now = "2026-01-31T09:30:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
-        NotificationText::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
+        NotificationText::for_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
     }
 
     #[test]
@@ -497,7 +498,7 @@ mod tests {
 
     #[test]
     fn push_text_of_a_withdrawal_says_how_and_by_whom() {
-        let text = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+        let text = NotificationText::for_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
         let end =
             |state, ok, by: Option<&str>| text.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
         let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
@@ -515,15 +516,15 @@ mod tests {
 
     #[test]
     fn push_text_of_a_summary_counts_and_names() {
-        let asked = |n: usize| {
-            Arc::new(NotificationText::of_request(
+        let question = |n: usize| {
+            Arc::new(NotificationText::for_request(
                 &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
                 None,
             ))
         };
         let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
-        let ended = Arc::new(NotificationText::of_end("r_1", true, session, runtime, None, None));
-        let texts: Vec<_> = (0..7).map(asked).chain([ended]).collect();
+        let ended = Arc::new(NotificationText::for_run_end("r_1", true, session, runtime, None, None));
+        let texts: Vec<_> = (0..7).map(question).chain([ended]).collect();
         let message = summary(&texts).unwrap();
         assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");
         assert_eq!(message.payload["kind"], "request");

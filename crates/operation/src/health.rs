@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use plexus_auth::{Proof, Watch};
-use plexus_metrics::{OTHERS, Standing, metrics};
+use plexus_metrics::{OTHERS, StateGauges, metrics};
 use plexus_protocol::api::operation::Ready;
 use plexus_protocol::{Origin, Risk, RunStatus, RuntimeId, RuntimeState, SessionId, SessionState};
 use plexus_router::described::{Parameter, matching};
@@ -90,8 +90,8 @@ async fn metrics_text(state: HealthState, call: Call) -> RouteResult {
 }
 
 /// Returns gauges of the current state.
-fn gauges(core: &Core) -> Standing {
-    let (gauges, all) = (Standing::default(), metrics());
+fn gauges(core: &Core) -> StateGauges {
+    let (gauges, all) = (StateGauges::default(), metrics());
     for word in RuntimeState::ALL.map(RuntimeState::as_str) {
         gauges.runtimes.with_label_values(&[word]).set(0);
     }

@@ -61,10 +61,11 @@ impl AgentTokens {
     }
 
     fn forget(&self, session: &SessionId) -> bool {
-        let of = |device: &Device| device.grant.sessions.as_ref().is_some_and(|sessions| sessions.contains(session));
+        let is_limited_to =
+            |device: &Device| device.grant.sessions.as_ref().is_some_and(|sessions| sessions.contains(session));
         let mut devices = self.devices.write();
         let before = devices.len();
-        devices.retain(|_, device| !of(device));
+        devices.retain(|_, device| !is_limited_to(device));
         devices.len() < before
     }
 }

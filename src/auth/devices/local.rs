@@ -117,7 +117,7 @@ impl Auth {
     }
 
     /// Removes the local sign-in unused for longest, if there are as many as allowed.
-    pub(super) async fn make_room(&self) {
+    pub(super) async fn evict_local(&self) {
         let oldest = {
             let devices = self.shared.devices.load();
             let mut local: Vec<&DeviceEntry> = devices.iter().filter(|entry| entry.device.local).collect();

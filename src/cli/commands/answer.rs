@@ -93,7 +93,7 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     let denies = args.deny || action.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
     check_digest(&request, args.digest.as_deref(), denies)?;
     if let Some(action) = action.filter(|action| action.role.rule().persistent && !args.yes) {
-        confirm_lasting(action)?;
+        confirm_persistent(action)?;
     }
     let mut answer = Answer::default();
     let questions = request.form();
@@ -220,7 +220,7 @@ fn find_action<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::
 }
 
 /// Asks for a confirmation on a terminal before an answer that also covers later requests.
-fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
+fn confirm_persistent(action: &answers::AnswerAction) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Ok(());
     }

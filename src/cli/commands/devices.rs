@@ -7,7 +7,7 @@ use plexus_protocol::api::devices::{DeviceChanges, DeviceView, Grant, RevokedDev
 
 use crate::cli::client::{Client, choose};
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
-use crate::cli::output::{Paint, age, line, print, print_json_text, remark_unreadable, table, wire_name};
+use crate::cli::output::{Paint, age, line, notice_unreadable, print, print_json_text, table, wire_name};
 
 /// Maximum length of a name or a list of permissions, in characters.
 const TEXT_MAX: usize = 80;
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
     let devices = list.value.devices;
     match args.action {
         None => {
-            remark_unreadable(devices.unreadable(), "device");
+            notice_unreadable(devices.unreadable(), "device");
             let rows: Vec<Vec<String>> = devices
                 .iter()
                 .map(|device| {

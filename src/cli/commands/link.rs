@@ -148,18 +148,18 @@ fn report(rows: &[Row], applied: &[&str], args: &LinkArgs, linker: &Linker) -> C
         let agents: Vec<Value> = rows.iter().map(|row| as_json(row, applied, linker)).collect();
         print_json(&json!({ "agents": agents }))?;
     } else if !applied.is_empty() {
-        let what = match args.remove {
+        let outcome = match args.remove {
             true => "not linked any more",
             false if args.term => "linked; shells that are started from now on run them in a shared terminal",
             false => "linked; sessions that are started from now on appear in Plexus",
         };
-        print(&format!("{}: {what}\n", applied.join(", ")))?;
+        print(&format!("{}: {outcome}\n", applied.join(", ")))?;
     }
     if refused.is_empty() {
         return Ok(0);
     }
-    let what = if args.remove { "not unlinked" } else { "not linked" };
-    Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
+    let failure = if args.remove { "not unlinked" } else { "not linked" };
+    Err(CommandFailure::plain(format!("{failure}: {}", refused.join("\n  "))))
 }
 
 /// The rows for unlinking agents: for all entries, or only for those that start them in a shared terminal.
@@ -316,13 +316,13 @@ fn as_json(row: &Row, applied: &[&str], linker: &Linker) -> Value {
 
 /// Asks for a confirmation on the terminal.
 fn confirm(names: &[&str], remove: bool) -> anyhow::Result<bool> {
-    let what = if remove { "Unlink" } else { "Link" };
+    let verb = if remove { "Unlink" } else { "Link" };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandFailure::plain(
             "nothing was changed: there is no terminal for the confirmation; --yes skips it",
         ));
     }
-    print(&format!("{what} {}? [y/N] ", names.join(", ")))?;
+    print(&format!("{verb} {}? [y/N] ", names.join(", ")))?;
     let mut typed = String::new();
     // The end of stdin counts as no.
     std::io::stdin().lock().take(ANSWER_MAX).read_line(&mut typed)?;

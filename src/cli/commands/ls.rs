@@ -9,7 +9,7 @@ use crate::cli::client::Client;
 use crate::cli::complete::runtime_ids;
 use crate::cli::conversations::{LISTED_MAX, parse_runtime, stored_conversations};
 use crate::cli::failure::CommandResult;
-use crate::cli::output::{Paint, TITLE, age, line, print, print_json, remark_unreadable, table, wire_name};
+use crate::cli::output::{Paint, TITLE, age, line, notice_unreadable, print, print_json, table, wire_name};
 
 /// Maximum length of a project in a list, in characters.
 const PROJECT_MAX: usize = 40;
@@ -40,8 +40,8 @@ pub(crate) async fn run(args: LsArgs) -> CommandResult {
         print_json(&sessions.json)?;
         return Ok(0);
     }
-    remark_unreadable(sessions.unreadable, "session");
-    remark_unreadable(runtimes.unreadable, "runtime");
+    notice_unreadable(sessions.unreadable, "session");
+    notice_unreadable(runtimes.unreadable, "runtime");
     let (sessions, runtimes) = (sessions.items, runtimes.items);
     let paint = Paint::stdout();
     let mut out = String::new();
@@ -119,7 +119,7 @@ async fn list_resumable(runtime: &str, json: bool) -> CommandResult {
         print_json(&conversations.json)?;
         return Ok(0);
     }
-    remark_unreadable(conversations.unreadable, "conversation");
+    notice_unreadable(conversations.unreadable, "conversation");
     let conversations = conversations.items;
     if conversations.is_empty() {
         print(&format!("{runtime} has no conversations that can be resumed\n"))?;

@@ -142,10 +142,10 @@ async fn earlier(
     search: Option<&str>,
 ) -> anyhow::Result<(NewSession, Option<SessionId>)> {
     let (all, more) = stored_conversations(client, runtime).await?;
-    let folder_shown = folder.to_string_lossy();
-    let Some(conversation) = newest(all.items, &folder_shown, search) else {
+    let folder_text = folder.to_string_lossy();
+    let Some(conversation) = newest(all.items, &folder_text, search) else {
         let description =
-            search.map_or_else(|| format!(" in {folder_shown}"), |search| format!(" with {:?}", line(search, 80)));
+            search.map_or_else(|| format!(" in {folder_text}"), |search| format!(" with {:?}", line(search, 80)));
         let limit_note = if more { " among the first that it lists" } else { "" };
         let fix = format!("`plexus ls --resumable {runtime}` lists them");
         return Err(CommandFailure::plain(format!("{runtime} has no conversation{description}{limit_note}: {fix}")));
@@ -153,7 +153,7 @@ async fn earlier(
     let request = NewSession {
         runtime_id: Some(runtime.clone()),
         native_id: Some(conversation.native_id),
-        cwd: Some(conversation.cwd.unwrap_or_else(|| folder_shown.into_owned())),
+        cwd: Some(conversation.cwd.unwrap_or_else(|| folder_text.into_owned())),
         ..NewSession::default()
     };
     Ok((request, conversation.session_id))

@@ -123,14 +123,14 @@ async fn wait(client: &Client, id: &str, args: &PairArgs) -> CommandResult {
         }
     };
     let (name, number) = (joined.name.clone().unwrap_or_default(), joined.number.unwrap_or_default());
-    let name_shown = line(&name, TEXT_MAX);
+    let label = line(&name, TEXT_MAX);
     if args.json {
         print_json_line(&json!({ "state": "joined", "name": name, "number": number }))?;
     } else {
         let paint = Paint::stdout();
         print(&format!(
             "\n  {} wants to join and shows the number {}\n",
-            paint.bold(&name_shown),
+            paint.bold(&label),
             paint.bold(&number.to_string())
         ))?;
     }
@@ -157,7 +157,7 @@ async fn wait(client: &Client, id: &str, args: &PairArgs) -> CommandResult {
     if args.json {
         print_json_line(&json!({ "state": "confirmed", "name": name, "number": number, "device_id": device }))?;
     } else {
-        print(&format!("  {name_shown} is paired ({})\n", line(&device, TEXT_MAX)))?;
+        print(&format!("  {label} is paired ({})\n", line(&device, TEXT_MAX)))?;
     }
     Ok(0)
 }

@@ -141,9 +141,9 @@ async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
     match served_at(&served, &name) {
         Some(target) if target.trim_end_matches('/') == gateway_url => {}
         Some(target) => {
-            let what = line(&target, MESSAGE_MAX);
+            let target = line(&target, MESSAGE_MAX);
             let note = "which stays so: using a certificate of the gateway's own";
-            writeln!(std::io::stderr(), "Tailscale serves {what} at https://{name}/ already, {note}")?;
+            writeln!(std::io::stderr(), "Tailscale serves {target} at https://{name}/ already, {note}")?;
             return Ok(None);
         }
         None => {

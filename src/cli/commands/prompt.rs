@@ -9,7 +9,7 @@ use plexus_protocol::{Kind, RunBody, RunStatus};
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
-use crate::cli::output::{Paint, print, print_as_json, print_json_text, remark};
+use crate::cli::output::{Paint, notice, print, print_as_json, print_json_text};
 use crate::cli::prompts::{prompt_text, send_prompt};
 use crate::cli::view::View;
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
                     end = Some(body.is_some_and(|body| body.status == RunStatus::Completed));
                 }
             }
-            ClientEvent::Lost(reason) => remark(&format!("the connection was lost ({reason}); reconnecting")),
+            ClientEvent::Lost(reason) => notice(&format!("the connection was lost ({reason}); reconnecting")),
             _ => {}
         }
         print(&out)?;

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use crate::cli::card::{answer_commands, card};
 use crate::cli::client::Client;
 use crate::cli::failure::CommandResult;
-use crate::cli::output::{Paint, age, print, print_json, remark_unreadable};
+use crate::cli::output::{Paint, age, notice_unreadable, print, print_json};
 use crate::cli::requests::whole_request;
 use crate::cli::view::outcome_text;
 
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: RequestsArgs) -> CommandResult {
         print_json(&requests.json)?;
         return Ok(0);
     }
-    remark_unreadable(requests.unreadable, "request");
+    notice_unreadable(requests.unreadable, "request");
     let mut requests = requests.items;
     for request in requests.iter_mut().filter(|request| request.display_truncated) {
         *request = whole_request(&client, request).await?.value.into();

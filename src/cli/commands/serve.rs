@@ -86,7 +86,7 @@ async fn serve(args: ServeArgs) -> CommandResult {
     let home = Home::find()?;
     home.create()?;
     let exe = this_program()?;
-    let context = ConfigContext::of_this_process(exe.clone()).context("the current folder")?;
+    let context = ConfigContext::from_process(exe.clone()).context("the current folder")?;
     let file = args.config.clone().or_else(|| Some(home.dir().join(CONFIG_FILE)).filter(|file| file.exists()));
     let mut config = match &file {
         Some(file) => {

@@ -9,7 +9,7 @@ use plexus_protocol::api::history::{PageEnd, ResumeVerdict};
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
 use crate::cli::failure::{CommandFailure, CommandResult};
-use crate::cli::output::{Paint, print, print_as_json, remark};
+use crate::cli::output::{Paint, notice, print, print_as_json};
 use crate::cli::view::View;
 
 /// Maximum number of items in one page of history; merged events are one item.
@@ -59,9 +59,9 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
             ClientEvent::Hello(hello) => match hello.resume {
                 ResumeVerdict::Ok => {}
                 ResumeVerdict::Gap => {
-                    remark("some events after that cursor are no longer stored; the events after the gap follow")
+                    notice("some events after that cursor are no longer stored; the events after the gap follow")
                 }
-                other => remark(&format!(
+                other => notice(&format!(
                     "that cursor does not belong to this log ({}); starting from a snapshot",
                     other.as_str()
                 )),
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
                 print(&out)?;
                 return Ok(0);
             }
-            ClientEvent::Lost(reason) => remark(&format!("the connection was lost ({reason}); reconnecting")),
+            ClientEvent::Lost(reason) => notice(&format!("the connection was lost ({reason}); reconnecting")),
             ClientEvent::Snapshot(_)
             | ClientEvent::Older
             | ClientEvent::Live

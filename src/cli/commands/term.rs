@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::cli::client::choose;
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE, USAGE};
 use crate::cli::home::Home;
-use crate::cli::output::{Paint, age, line, print, print_json, remark, table};
+use crate::cli::output::{Paint, age, line, notice, print, print_json, table};
 
 /// The variable with the keys to detach.
 const KEYS_VARIABLE: &str = "PLEXUS_DETACH_KEYS";
@@ -156,7 +156,7 @@ fn finish(id: &TerminalId, end: AttachEnd) -> CommandResult {
     match end {
         AttachEnd::Exited(exit) => Ok(exit_code(exit)),
         AttachEnd::Detached => {
-            remark(&format!("detached: {id} keeps running; `plexus term attach {id}` attaches to it again"));
+            notice(&format!("detached: {id} keeps running; `plexus term attach {id}` attaches to it again"));
             Ok(0)
         }
         AttachEnd::Signal(signal) => Ok(u8::try_from(128 + signal).unwrap_or(FAILURE)),

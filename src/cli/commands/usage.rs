@@ -9,7 +9,7 @@ use plexus_protocol::{Ceiling, RunId, RuntimeId, SessionId, Spending, short_amou
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult, USAGE};
-use crate::cli::output::{Paint, TITLE, line, print, print_json_text, remark_unreadable, table};
+use crate::cli::output::{Paint, TITLE, line, notice_unreadable, print, print_json_text, table};
 
 /// Maximum number of days that `--since` goes back.
 const DAYS_MAX: i64 = 3660;
@@ -149,7 +149,7 @@ pub(crate) async fn run(args: UsageArgs) -> CommandResult {
         print_json_text(&sums.text)?;
         return Ok(0);
     }
-    remark_unreadable(sums.value.rows.unreadable(), "row");
+    notice_unreadable(sums.value.rows.unreadable(), "row");
     print(&format_usage(&sums.value, args.by, Paint::stdout()))?;
     Ok(0)
 }

@@ -7,7 +7,7 @@ use plexus_protocol::api::worktrees::{ListedWorktree, RemoveWorktree, WorktreeLo
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
-use crate::cli::output::{Paint, age, line, print, print_json_text, remark_unreadable, table};
+use crate::cli::output::{Paint, age, line, notice_unreadable, print, print_json_text, table};
 
 /// Maximum length of a path and a name, in characters.
 const TEXT_MAX: usize = 200;
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
             Ok(0)
         }
         None => {
-            remark_unreadable(all.unreadable(), "worktree");
+            notice_unreadable(all.unreadable(), "worktree");
             print(&format_list(&all, Paint::stdout()))?;
             Ok(0)
         }

@@ -107,14 +107,14 @@ impl Out {
         }
     }
 
-    /// Closes the queue and waits up to `patience` until it is written.
-    pub(super) fn finish(&self, patience: Duration) {
+    /// Closes the queue and waits up to `limit` until it is written.
+    pub(super) fn finish(&self, limit: Duration) {
         let mut state = lock(&self.state);
         state.closed = true;
         self.changed.notify_all();
         let busy = |s: &mut OutState| s.writing || !s.waiting.is_empty();
-        // After `patience` the client is not reading; the rest is lost.
-        drop(self.changed.wait_timeout_while(state, patience, busy));
+        // After `limit` the client is not reading; the rest is lost.
+        drop(self.changed.wait_timeout_while(state, limit, busy));
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) struct Turn {
 pub(super) struct TurnState {
     pub(super) cancelled: bool,
     /// `true` if the response to the prompt reports its tokens.
-    pub(super) tells: bool,
+    pub(super) reports_usage: bool,
     pub(super) answers: HashMap<u64, Decision>,
 }
 

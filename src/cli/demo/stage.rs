@@ -293,13 +293,13 @@ impl Stage {
                 Decision::Error(error) => (false, format!("not allowed, because the client failed: {error}")),
             };
             let report = format!("{report}: {command}\n");
-            let shown = if ok { "Nothing was run: this is the demo agent." } else { report.as_str() };
+            let content = if ok { "Nothing was run: this is the demo agent." } else { report.as_str() };
             self.send(&notification(
                 &self.session,
                 &json!({
                     "sessionUpdate": "tool_call_update", "toolCallId": tool,
                     "status": if ok { "completed" } else { "failed" },
-                    "content": [{"type": "content", "content": {"type": "text", "text": shown}}],
+                    "content": [{"type": "content", "content": {"type": "text", "text": content}}],
                 }),
             ));
             if matches!(decision, Decision::Cancelled) {
@@ -367,7 +367,7 @@ impl Stage {
     }
 
     pub(super) fn usage(&self) -> Result<(), Cancelled> {
-        lock(&self.turn.state).tells = true;
+        lock(&self.turn.state).reports_usage = true;
         let mut used = 0;
         // The price is invented.
         self.with_session(|session| used = session.used / TOKEN);

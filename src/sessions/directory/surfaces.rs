@@ -143,7 +143,7 @@ impl DirectorySurfaces {
         let account = ledger.session(id.as_str(), runtime.as_str());
         let charge = match takes_down {
             true => account.charge(bytes).map_err(SessionError::OverLimit),
-            false => account.charge_lasting(bytes).map_err(SessionError::SurfacesFull),
+            false => account.charge_long_lived(bytes).map_err(SessionError::SurfacesFull),
         };
         charge.map(Some)
     }

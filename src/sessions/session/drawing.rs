@@ -69,7 +69,7 @@ impl Task {
 
     /// Locks the surfaces for an agent that draws more.
     fn board_for_more(&mut self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
-        self.locked(|account, bytes| account.charge_lasting(bytes).map_err(SessionError::SurfacesFull))
+        self.locked(|account, bytes| account.charge_long_lived(bytes).map_err(SessionError::SurfacesFull))
     }
 
     /// Locks the surfaces. The future borrows nothing of the task, whose other waits are for one thread only.

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::sender::DeliveryTarget;
 use super::text::NotificationMessage;
-use super::{HiddenText, TargetWants};
+use super::{HiddenText, NotificationFilter};
 
 /// Every kind of channel.
 pub const KINDS: &[ChannelKind] = &[webhook::KIND, ntfy::KIND, telegram::KIND];
@@ -85,7 +85,7 @@ pub struct ConfiguredChannel {
     /// The name of its [`ChannelKind`].
     pub kind: &'static str,
     /// The kinds of news that the channel gets.
-    pub events: TargetWants,
+    pub events: NotificationFilter,
     /// The settings of the channel's table.
     pub settings: ChannelSettings,
     pub(super) channel: Arc<dyn Channel>,
@@ -96,7 +96,11 @@ impl ConfiguredChannel {
     ///
     /// # Errors
     /// [`SettingError`].
-    pub fn new(kind: &ChannelKind, settings: ChannelSettings, events: TargetWants) -> Result<Self, SettingError> {
+    pub fn new(
+        kind: &ChannelKind,
+        settings: ChannelSettings,
+        events: NotificationFilter,
+    ) -> Result<Self, SettingError> {
         let channel = (kind.make)(&settings)?;
         Ok(Self { kind: kind.name, events, settings, channel })
     }
@@ -130,7 +134,7 @@ impl fmt::Debug for ConfiguredChannel {
 /// Parses the address in a setting.
 pub(super) fn target(settings: &ChannelSettings, name: &'static str) -> Result<DeliveryTarget, SettingError> {
     let url = settings.get(name).map_or("", |url| url.0.as_str());
-    DeliveryTarget::of_owner(url).map_err(|why| SettingError { setting: name, why })
+    DeliveryTarget::from_config(url).map_err(|why| SettingError { setting: name, why })
 }
 
 /// Adds a header, if its value is a valid one.
@@ -148,7 +152,7 @@ mod tests {
     fn channel_settings_are_never_shown() {
         let settings =
             [("url", "https://x/1"), ("secret", "s3cret")].map(|(key, value)| (key, HiddenText(value.into())));
-        let channel = ConfiguredChannel::new(&webhook::KIND, settings.into(), TargetWants::default()).unwrap();
+        let channel = ConfiguredChannel::new(&webhook::KIND, settings.into(), NotificationFilter::default()).unwrap();
         let shown = format!("{channel:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("https"), "{shown}");
     }
@@ -157,7 +161,7 @@ mod tests {
     fn channel_place_is_the_same_as_long_as_the_address_is() {
         let place = |kind: &ChannelKind, settings: &[(&'static str, &str)]| {
             let settings = settings.iter().map(|(key, value)| (*key, HiddenText((*value).into()))).collect();
-            ConfiguredChannel::new(kind, settings, TargetWants::default()).unwrap().target_name()
+            ConfiguredChannel::new(kind, settings, NotificationFilter::default()).unwrap().target_name()
         };
         let hook = place(&webhook::KIND, &[("url", "https://x/1")]);
         // Rows of earlier releases have this name.

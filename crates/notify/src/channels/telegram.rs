@@ -39,7 +39,7 @@ pub(super) const KIND: ChannelKind = ChannelKind {
             url => url.trim_end_matches('/'),
         };
         let url = format!("{server}/bot{token}/sendMessage");
-        let target = DeliveryTarget::of_owner(&url).map_err(|why| SettingError { setting: "url", why })?;
+        let target = DeliveryTarget::from_config(&url).map_err(|why| SettingError { setting: "url", why })?;
         Ok(Arc::new(Telegram { target, url, chat_id: chat_id.to_owned() }))
     },
 };
@@ -58,11 +58,11 @@ impl Channel for Telegram {
     fn delivery(&self, message: &NotificationMessage, context: &DeliveryContext) -> Result<Delivery, String> {
         let member = |member: &str| message.payload[member].as_str().unwrap_or_default();
         let link = context.link.as_deref().unwrap_or_default();
-        let words: Vec<&str> = [member("title"), member("body")].into_iter().filter(|text| !text.is_empty()).collect();
+        let lines: Vec<&str> = [member("title"), member("body")].into_iter().filter(|text| !text.is_empty()).collect();
         // No `parse_mode`: an agent's text is plain text, even if it looks like markup. No preview: Telegram would open the link.
         let body = json!({
             "chat_id": self.chat_id,
-            "text": text(&words.join("\n"), link),
+            "text": text(&lines.join("\n"), link),
             "disable_notification": matches!(member("kind"), "withdrawn" | "ended"),
             "link_preview_options": { "is_disabled": true },
         });
@@ -73,18 +73,18 @@ impl Channel for Telegram {
 }
 
 /// Returns the text, shortened so that the link fits below it.
-fn text(words: &str, link: &str) -> String {
+fn text(message: &str, link: &str) -> String {
     let below = if link.is_empty() { String::new() } else { format!("\n\n{link}") };
-    let room = TEXT_MAX.saturating_sub(below.encode_utf16().count());
-    if words.encode_utf16().count() <= room {
-        return format!("{words}{below}");
+    let limit = TEXT_MAX.saturating_sub(below.encode_utf16().count());
+    if message.encode_utf16().count() <= limit {
+        return format!("{message}{below}");
     }
     let mut used = 1; // the ellipsis
-    let kept = words.chars().take_while(|c| {
+    let shortened = message.chars().take_while(|c| {
         used += c.len_utf16();
-        used <= room
+        used <= limit
     });
-    format!("{}…{below}", kept.collect::<String>())
+    format!("{}…{below}", shortened.collect::<String>())
 }
 
 #[cfg(test)]

@@ -16,13 +16,13 @@ fn grant(scopes: &[Scope], sessions: Option<&str>) -> Grant {
     Grant { sessions, ..Grant::new(scopes) }
 }
 
-fn text(what: NewsKind, id: &str) -> NotificationText {
-    let kind = if what == NewsKind::Request { "request" } else { "run" };
-    NotificationText::plain(what, format!("{kind}:{id}"))
+fn text(kind: NotificationKind, id: &str) -> NotificationText {
+    let prefix = if kind == NotificationKind::Request { "request" } else { "run" };
+    NotificationText::plain(kind, format!("{prefix}:{id}"))
 }
 
 fn device(id: &str, grant: Grant) -> TargetState {
-    TargetState { device: Some((DeviceId::trusted(id), grant)), wants: TargetWants::default(), quiet: None }
+    TargetState { device: Some((DeviceId::trusted(id), grant)), filter: NotificationFilter::default(), quiet: None }
 }
 
 struct Fixture {
@@ -42,8 +42,8 @@ impl Fixture {
         fixture
     }
 
-    fn open(&mut self, what: NewsKind, id: &str, at: Millis) {
-        self.rule.open(text(what, id), NOON + at);
+    fn open(&mut self, kind: NotificationKind, id: &str, at: Millis) {
+        self.rule.open(text(kind, id), NOON + at);
     }
 
     fn viewer(&mut self, viewers: &[(&str, Grant)], at: Millis) {
@@ -90,10 +90,10 @@ fn push_rule_viewers_decide_whether_a_phone_is_notified() {
     let prompt = || grant(&[Scope::Watch, Scope::Prompt], None);
     let low = || Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
     let other = || Grant { sessions: Some(vec![SessionId::trusted("s_2")]), ..Grant::all() };
-    use NewsKind::{Ended, Failed, Request};
+    use NotificationKind::{Ended, Failed, Request};
     type Looks<'a> = &'a [(&'a str, Grant)];
     // The news, the viewers all the while, and whether the phone is notified.
-    let table: &[(NewsKind, Looks<'_>, bool)] = &[
+    let table: &[(NotificationKind, Looks<'_>, bool)] = &[
         (Request, &[], true),
         (Request, &[("d_desk", all())], false),
         (Request, &[("d_desk", approve())], false),
@@ -115,21 +115,21 @@ fn push_rule_viewers_decide_whether_a_phone_is_notified() {
         (Failed, &[("d_desk", all())], false),
         (Failed, &[("d_desk", other())], true),
     ];
-    for (what, viewers, told) in table {
+    for (kind, viewers, told) in table {
         let mut fixture = Fixture::new();
         fixture.viewer(viewers, 0);
-        fixture.open(*what, "1", 1000);
-        assert_eq!(fixture.tick(AFTER + 999), NONE, "not before its time: {what:?} {viewers:?}");
-        assert_eq!(!fixture.tick(AFTER + 1000).is_empty(), *told, "{what:?} {viewers:?}");
-        assert_eq!(fixture.tick(10 * AFTER), NONE, "once: {what:?} {viewers:?}");
+        fixture.open(*kind, "1", 1000);
+        assert_eq!(fixture.tick(AFTER + 999), NONE, "not before its time: {kind:?} {viewers:?}");
+        assert_eq!(!fixture.tick(AFTER + 1000).is_empty(), *told, "{kind:?} {viewers:?}");
+        assert_eq!(fixture.tick(10 * AFTER), NONE, "once: {kind:?} {viewers:?}");
     }
 }
 
 #[test]
 fn push_rule_a_viewer_restarts_the_wait_and_drops_ends_of_runs() {
     let mut fixture = Fixture::new();
-    fixture.open(NewsKind::Request, "1", 0);
-    fixture.open(NewsKind::Ended, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
+    fixture.open(NotificationKind::Ended, "1", 0);
     assert_eq!(fixture.next(0), Some(AFTER));
     fixture.viewer(&[("d_desk", Grant::all())], 19_000);
     assert_eq!(fixture.next(19_000), None, "viewed, so nobody is notified");
@@ -143,12 +143,12 @@ fn push_rule_a_viewer_restarts_the_wait_and_drops_ends_of_runs() {
 #[test]
 fn push_rule_withdraws_once_and_only_what_was_sent() {
     let mut fixture = Fixture::new();
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     assert_eq!(fixture.close("1", "d_desk"), NONE, "never told, nothing to take back");
     assert_eq!(fixture.tick(AFTER), NONE);
-    fixture.open(NewsKind::Request, "2", 0);
-    fixture.open(NewsKind::Request, "3", 0);
-    fixture.open(NewsKind::Request, "4", 0);
+    fixture.open(NotificationKind::Request, "2", 0);
+    fixture.open(NotificationKind::Request, "3", 0);
+    fixture.open(NotificationKind::Request, "4", 0);
     assert_eq!(fixture.tick(AFTER).len(), 3);
     assert_eq!(fixture.close("2", "d_desk"), ["phone not request:2"]);
     assert_eq!(fixture.close("2", "d_desk"), NONE);
@@ -162,11 +162,11 @@ fn push_rule_after_a_restart_repeats_nothing_and_can_withdraw() {
     let mut fixture = Fixture::new();
     let already = BTreeSet::from(["phone".to_owned()]);
     let none = BTreeSet::new();
-    fixture.rule.open_again(text(NewsKind::Request, "1"), &already, &none, NOON);
-    fixture.rule.open_again(text(NewsKind::Request, "2"), &none, &none, NOON);
-    fixture.rule.open_again(text(NewsKind::Request, "3"), &none, &already, NOON);
+    fixture.rule.open_again(text(NotificationKind::Request, "1"), &already, &none, NOON);
+    fixture.rule.open_again(text(NotificationKind::Request, "2"), &none, &none, NOON);
+    fixture.rule.open_again(text(NotificationKind::Request, "3"), &none, &already, NOON);
     // The log has it once more.
-    fixture.open(NewsKind::Request, "1", 5);
+    fixture.open(NotificationKind::Request, "1", 5);
     assert_eq!(fixture.tick(AFTER), ["phone request:2"]);
     assert_eq!(fixture.close("1", "d_desk"), ["phone not request:1"]);
     assert_eq!(fixture.close("3", "d_desk"), ["phone not sum"]);
@@ -174,23 +174,23 @@ fn push_rule_after_a_restart_repeats_nothing_and_can_withdraw() {
 
 #[test]
 fn push_rule_sends_what_a_target_wants_and_may_see() {
-    let only = |wants| TargetState { wants, ..device("d_phone", Grant::all()) };
-    let nothing = TargetWants::NONE;
-    for (what, wants) in [
-        (NewsKind::Request, TargetWants { requests: true, ..nothing }),
-        (NewsKind::Ended, TargetWants { ends: true, ..nothing }),
-        (NewsKind::Failed, TargetWants { failures: true, ..nothing }),
+    let only = |filter| TargetState { filter, ..device("d_phone", Grant::all()) };
+    let nothing = NotificationFilter::NONE;
+    for (kind, filter) in [
+        (NotificationKind::Request, NotificationFilter { requests: true, ..nothing }),
+        (NotificationKind::Ended, NotificationFilter { ends: true, ..nothing }),
+        (NotificationKind::Failed, NotificationFilter { failures: true, ..nothing }),
     ] {
-        let mut fixture = Fixture::with(only(wants));
-        for what in [NewsKind::Request, NewsKind::Ended, NewsKind::Failed] {
-            fixture.open(what, &format!("{what:?}"), 0);
+        let mut fixture = Fixture::with(only(filter));
+        for kind in [NotificationKind::Request, NotificationKind::Ended, NotificationKind::Failed] {
+            fixture.open(kind, &format!("{kind:?}"), 0);
         }
         let told = fixture.tick(AFTER);
-        assert!(matches!(&told[..], [one] if one.ends_with(&format!("{what:?}"))), "{told:?}");
+        assert!(matches!(&told[..], [one] if one.ends_with(&format!("{kind:?}"))), "{told:?}");
     }
     let sees = |grant, told| {
         let mut fixture = Fixture::with(device("d_phone", grant));
-        fixture.open(NewsKind::Request, "1", 0);
+        fixture.open(NotificationKind::Request, "1", 0);
         assert_eq!(!fixture.tick(AFTER).is_empty(), told);
     };
     sees(grant(&[Scope::Watch], Some("s_1")), true);
@@ -199,9 +199,9 @@ fn push_rule_sends_what_a_target_wants_and_may_see() {
     let elsewhere = Grant { runtimes: Some(vec![RuntimeId::trusted("other")]), ..Grant::all() };
     sees(elsewhere, false);
     // A channel of the owner sees everything; screens of devices spare it the news.
-    let channel = TargetState { device: None, wants: TargetWants::default(), quiet: None };
+    let channel = TargetState { device: None, filter: NotificationFilter::default(), quiet: None };
     let mut fixture = Fixture::with(channel);
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
 }
 
@@ -210,10 +210,10 @@ fn push_rule_quiet_hours_end_with_one_summary() {
     // At noon UTC it is 22:30 there, and 30 minutes are gone of the quiet that lasts until 7:00.
     let quiet = Some(Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(630) });
     let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
-    fixture.open(NewsKind::Request, "1", 0);
-    fixture.open(NewsKind::Request, "2", 0);
-    fixture.open(NewsKind::Request, "3", 0);
-    fixture.open(NewsKind::Failed, "4", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "2", 0);
+    fixture.open(NotificationKind::Request, "3", 0);
+    fixture.open(NotificationKind::Failed, "4", 0);
     assert_eq!(fixture.tick(AFTER), NONE);
     let end = 8 * 60 * MINUTE + 30 * MINUTE;
     assert_eq!(fixture.next(AFTER), Some(end));
@@ -226,7 +226,7 @@ fn push_rule_quiet_hours_end_with_one_summary() {
 
     // A single piece of news is sent by itself.
     let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     assert_eq!(fixture.tick(AFTER), NONE);
     assert_eq!(fixture.tick(end), ["phone request:1"]);
 }
@@ -278,13 +278,13 @@ fn push_quiet_hours_follow_their_time_zone_in_summer_and_winter() {
 #[test]
 fn push_rule_waits_ignore_a_changed_clock_and_quiet_hours_follow_it() {
     let mut fixture = Fixture::new();
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     fixture.rule.clock(NOON - 60 * MINUTE, NOON);
     assert_eq!(fixture.next(0), Some(AFTER));
     assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
     let quiet = Some(Quiet { from: 11 * 60, to: 13 * 60, zone: ahead(0) });
     let mut fixture = Fixture::with(TargetState { quiet, ..device("d_phone", Grant::all()) });
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     fixture.tick(AFTER);
     assert_eq!(fixture.next(AFTER), Some(60 * MINUTE));
     fixture.rule.clock(NOON - 60 * MINUTE, NOON);
@@ -297,13 +297,13 @@ fn push_rule_waits_ignore_a_changed_clock_and_quiet_hours_follow_it() {
 fn push_rule_sums_up_a_flood_and_limits_the_rate() {
     let mut fixture = Fixture::new();
     for n in 0..100 {
-        fixture.open(NewsKind::Request, &format!("{n:03}"), 0);
+        fixture.open(NotificationKind::Request, &format!("{n:03}"), 0);
     }
     let told = fixture.tick(AFTER);
     assert!(matches!(&told[..], [one] if one.starts_with("phone sum request:000 ")), "{told:?}");
     // One by one, eight a minute; then they wait for the minute to pass and come together.
     for n in 0..20 {
-        fixture.open(NewsKind::Request, &format!("b{n:02}"), AFTER + n);
+        fixture.open(NotificationKind::Request, &format!("b{n:02}"), AFTER + n);
     }
     let told: Vec<String> = (0..20).flat_map(|n| fixture.tick(2 * AFTER + n)).collect();
     assert_eq!(told.len(), 7, "{told:?}");
@@ -315,8 +315,8 @@ fn push_rule_sums_up_a_flood_and_limits_the_rate() {
 #[test]
 fn push_rule_notifies_a_new_target_of_open_requests() {
     let mut fixture = Fixture::new();
-    fixture.open(NewsKind::Request, "1", 0);
-    fixture.open(NewsKind::Ended, "2", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
+    fixture.open(NotificationKind::Ended, "2", 0);
     let mut targets = fixture.targets.clone();
     targets.insert("tablet".into(), device("d_tablet", Grant::all()));
     fixture.rule.targets(targets.clone(), NOON + 10_000);
@@ -332,13 +332,13 @@ fn push_rule_notifies_a_new_target_of_open_requests() {
 fn push_rule_items_are_bounded() {
     let mut fixture = Fixture::new();
     for n in 0..ITEMS + 10 {
-        fixture.open(NewsKind::Request, &n.to_string(), 0);
+        fixture.open(NotificationKind::Request, &n.to_string(), 0);
     }
     assert_eq!(fixture.rule.items.len(), ITEMS);
 }
 
 fn run(fixture: &mut Fixture, at: Millis) {
-    fixture.rule.run_goes_on(text(NewsKind::Stalled, "1"), NOON + at);
+    fixture.rule.begin_silence(text(NotificationKind::Stalled, "1"), NOON + at);
 }
 
 fn session() -> SessionId {
@@ -359,7 +359,7 @@ fn push_rule_tells_of_a_silent_run_once_for_each_silence() {
     assert_eq!(fixture.tick(71 * MINUTE), ["phone run:1"], "the next silence");
     fixture.rule.lost("phone", "run:1");
     assert_eq!(fixture.tick(90 * MINUTE), NONE, "once, though it did not arrive");
-    assert_eq!(short(&fixture.rule.run_over(&session())), NONE);
+    assert_eq!(short(&fixture.rule.run_ended(&session())), NONE);
     assert!(fixture.rule.items.is_empty() && fixture.rule.runs.is_empty());
     assert_eq!(fixture.tick(200 * MINUTE), NONE);
 }
@@ -368,10 +368,10 @@ fn push_rule_tells_of_a_silent_run_once_for_each_silence() {
 fn push_rule_silence_waits_for_requests_viewers_and_quiet_hours() {
     let mut fixture = Fixture::new();
     run(&mut fixture, 0);
-    fixture.rule.asks(&session(), "q_1", true);
+    fixture.rule.set_request_open(&session(), "q_1", true);
     assert_eq!((fixture.next(0), fixture.tick(30 * MINUTE)), (None, Vec::new()), "it waits for people");
     fixture.rule.progress(&session(), NOON + 30 * MINUTE);
-    fixture.rule.asks(&session(), "q_1", false);
+    fixture.rule.set_request_open(&session(), "q_1", false);
     fixture.viewer(&[("d_desk", Grant::all())], 31 * MINUTE);
     assert_eq!(fixture.tick(45 * MINUTE), NONE, "somebody looks");
     fixture.viewer(&[], 50 * MINUTE);
@@ -390,7 +390,7 @@ fn push_rule_silence_waits_for_requests_viewers_and_quiet_hours() {
 #[test]
 fn push_rule_silence_is_as_long_as_each_target_chose() {
     let with = |no_progress_minutes| TargetState {
-        wants: TargetWants { no_progress_minutes, ..TargetWants::default() },
+        filter: NotificationFilter { no_progress_minutes, ..NotificationFilter::default() },
         ..device("d_phone", Grant::all())
     };
     let mut fixture = Fixture::with(with(30));
@@ -412,11 +412,11 @@ fn push_rule_silence_is_as_long_as_each_target_chose() {
 fn push_rule_running_runs_are_bounded_and_leave_room_for_requests() {
     let mut fixture = Fixture::new();
     for n in 0..RUNS + 10 {
-        let mut text = text(NewsKind::Stalled, &n.to_string());
+        let mut text = text(NotificationKind::Stalled, &n.to_string());
         text.session_id = SessionId::trusted(format!("s_{n}"));
-        fixture.rule.run_goes_on(text, NOON);
+        fixture.rule.begin_silence(text, NOON);
     }
     assert_eq!(fixture.rule.items.len(), RUNS);
-    fixture.open(NewsKind::Request, "1", 0);
+    fixture.open(NotificationKind::Request, "1", 0);
     assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
 }
