@@ -39,7 +39,7 @@ impl Address {
                 .map(Self::Link)
                 .ok_or_else(|| format!("cannot connect to {text}: no agent of this name can be linked"));
         }
-        let refuse = |why: &str| Err(format!("cannot connect to {text}: {why}"));
+        let refuse = |reason: &str| Err(format!("cannot connect to {text}: {reason}"));
         let Ok(uri) = text.parse::<Uri>() else {
             return refuse("not an address; use ws://host:port/path, unix:/path or http://host:port");
         };
@@ -141,8 +141,8 @@ mod tests {
             ("ws:// x", "ws://"),
         ];
         for (text, expected) in cases {
-            let why = Address::parse(text).unwrap_err();
-            assert!(why.contains(expected) && why.contains(text), "{text}: {why}");
+            let reason = Address::parse(text).unwrap_err();
+            assert!(reason.contains(expected) && reason.contains(text), "{text}: {reason}");
         }
     }
 }

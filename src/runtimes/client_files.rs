@@ -123,7 +123,9 @@ pub(super) fn write(scope: &FileScope, path: &Path, before: Option<&str>, new: &
         None => {
             let opened = open(scope, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL);
             let mut file = match opened {
-                Err(ClientToolError::Refused(why)) if why.ends_with(&Errno::EXIST.to_string()) => return Err(changed()),
+                Err(ClientToolError::Refused(reason)) if reason.ends_with(&Errno::EXIST.to_string()) => {
+                    return Err(changed());
+                }
                 Err(ClientToolError::Missing(_)) => return Err(refused(path, "the folder for it does not exist")),
                 opened => opened?,
             };
@@ -157,7 +159,7 @@ fn replaceable_entry(root: &Path, file: &File) -> Option<FileEntry> {
     let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok()?;
-    let folder = beneath(&root, relative, flags).ok()?;
+    let folder = open_beneath(&root, relative, flags).ok()?;
     // A file may be writable although its folder is not.
     rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).ok()?;
     Some(FileEntry { folder, name: real.file_name()?.to_owned() })
@@ -235,7 +237,7 @@ fn open(scope: &FileScope, path: &Path, flags: OFlags) -> Result<File, ClientToo
         errno => failed(path, &errno.into()),
     };
     let root = rustix::fs::openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let file = File::from(beneath(&root.map_err(error)?, &relative, flags).map_err(error)?);
+    let file = File::from(open_beneath(&root.map_err(error)?, &relative, flags).map_err(error)?);
     // A link may have been swapped since: the opened file counts.
     if let Some(real) = real_name(&file) {
         scope.check(&real)?;
@@ -268,14 +270,14 @@ fn relative(folder: &Path, path: &Path) -> Result<PathBuf, ClientToolError> {
 }
 
 #[cfg(target_os = "linux")]
-fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
     let mode = if flags.contains(OFlags::CREATE) { NEW } else { Mode::empty() };
     for _ in 0..TRIES {
         match openat2(root, relative, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::AGAIN) => {}
             // An old kernel, or a sandbox that does not support the call.
-            Err(Errno::NOSYS | Errno::PERM) => return walk(root, relative, flags),
+            Err(Errno::NOSYS | Errno::PERM) => return open_each(root, relative, flags),
             opened => return opened,
         }
     }
@@ -283,15 +285,15 @@ fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Er
 }
 
 #[cfg(not(target_os = "linux"))]
-fn beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    walk(root, relative, flags)
+fn open_beneath(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    open_each(root, relative, flags)
 }
 
 /// The mode of a new file, without the umask.
 const NEW: Mode = Mode::from_raw_mode(0o666);
 
 /// Opens a file step by step; no step follows a link.
-fn walk(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_each(root: &OwnedFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut steps = relative.components().peekable();
     let mut at = root.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -311,8 +313,8 @@ fn is_link(at: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
 }
 
-fn refused(path: &Path, why: &str) -> ClientToolError {
-    ClientToolError::Refused(format!("{}: {why}", path.display()))
+fn refused(path: &Path, reason: &str) -> ClientToolError {
+    ClientToolError::Refused(format!("{}: {reason}", path.display()))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> ClientToolError {
@@ -367,9 +369,9 @@ mod tests {
         super::inside(&in_folder(folder), path)
     }
 
-    fn why<T: std::fmt::Debug>(done: Result<T, ClientToolError>) -> String {
+    fn reason<T: std::fmt::Debug>(done: Result<T, ClientToolError>) -> String {
         match done {
-            Err(ClientToolError::Refused(why)) => why,
+            Err(ClientToolError::Refused(reason)) => reason,
             other => panic!("{other:?}"),
         }
     }
@@ -408,11 +410,11 @@ mod tests {
             PathBuf::from(format!("{}x/a", root.display())),
         ];
         for path in &paths {
-            why(read(&root, path, None, None));
-            why(write(&root, path, Some("secret"), "mine"));
-            why(write(&root, path, None, "mine"));
+            reason(read(&root, path, None, None));
+            reason(write(&root, path, Some("secret"), "mine"));
+            reason(write(&root, path, None, "mine"));
         }
-        why(write(&root, &root.join("dirout/new"), None, "mine"));
+        reason(write(&root, &root.join("dirout/new"), None, "mine"));
         assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
         assert!(!root.parent().unwrap().join("new").exists());
     }
@@ -435,10 +437,10 @@ mod tests {
             ("no/b", Errno::NOENT),
             ("a/b", Errno::NOTDIR),
         ] {
-            assert_eq!(walk(&fd, relative.as_ref(), flags).map(|_| ()), Err(error), "{relative}");
+            assert_eq!(open_each(&fd, relative.as_ref(), flags).map(|_| ()), Err(error), "{relative}");
         }
-        assert!(walk(&fd, "sub/b".as_ref(), flags).is_ok());
-        assert!(walk(&fd, "new".as_ref(), OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL).is_ok());
+        assert!(open_each(&fd, "sub/b".as_ref(), flags).is_ok());
+        assert!(open_each(&fd, "new".as_ref(), OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL).is_ok());
     }
 
     #[test]
@@ -470,20 +472,20 @@ mod tests {
         std::fs::write(root.join("bytes"), b"\xff").unwrap();
         File::create(root.join("large")).unwrap().set_len(FILE_MAX + 1).unwrap();
         for name in ["pipe", "sub", "bytes", "large", ""] {
-            why(read(&root, &root.join(name), None, None));
+            reason(read(&root, &root.join(name), None, None));
         }
-        why(write(&root, &root.join("pipe"), Some(""), "x"));
+        reason(write(&root, &root.join("pipe"), Some(""), "x"));
         assert!(matches!(read(&root, &root.join("none"), None, None), Err(ClientToolError::Missing(_))));
         assert!(matches!(read(&root, &root.join("none/b"), None, None), Err(ClientToolError::Missing(_))));
-        why(write(&root, &root.join("none/b"), None, "x"));
+        reason(write(&root, &root.join("none/b"), None, "x"));
     }
 
     #[test]
     fn client_files_replace_only_what_was_shown() {
         let Site { root, _dir, .. } = site();
         let path = root.join("sub/b");
-        assert!(why(write(&root, &path, Some("not b"), "new")).contains("changed"));
-        assert!(why(write(&root, &path, None, "new")).contains("changed"), "there is one by now");
+        assert!(reason(write(&root, &path, Some("not b"), "new")).contains("changed"));
+        assert!(reason(write(&root, &path, None, "new")).contains("changed"), "there is one by now");
         assert_eq!(std::fs::read(&path).unwrap(), b"b");
         let longer = "b, and more";
         for (before, new) in [("b", longer), (longer, "c"), ("c", "")] {
@@ -510,8 +512,8 @@ mod tests {
             assert!(read(folder, &path, None, Some(1)).is_ok(), "{folder:?} {path:?}");
         }
         assert_eq!(inside(&alias, &root.join("sub")), Ok(root.canonicalize().unwrap().join("sub")));
-        why(inside(&root, &root.join("dirout")));
-        why(inside(&root, &root.join("a")));
+        reason(inside(&root, &root.join("dirout")));
+        reason(inside(&root, &root.join("a")));
     }
 
     #[test]
@@ -528,17 +530,17 @@ mod tests {
             let scope = FileScope { folder: root.clone(), private: Some(private.into()) };
             for name in ["own/token", "alias/token", "link", "dangling", "own/new", "alias/new", "own/holders/new"] {
                 let path = root.join(name);
-                assert!(why(super::read(&scope, &path, None, None)).contains("own folder"), "{name}");
-                assert!(why(super::write(&scope, &path, Some("secret"), "mine")).contains("own folder"), "{name}");
-                assert!(why(super::write(&scope, &path, None, "mine")).contains("own folder"), "{name}");
+                assert!(reason(super::read(&scope, &path, None, None)).contains("own folder"), "{name}");
+                assert!(reason(super::write(&scope, &path, Some("secret"), "mine")).contains("own folder"), "{name}");
+                assert!(reason(super::write(&scope, &path, None, "mine")).contains("own folder"), "{name}");
                 let params = serde_json::json!({ "path": path, "content": "mine" }).to_string();
-                assert!(why(check_paths(&scope, &params)).contains("own folder"), "{name}");
+                assert!(reason(check_paths(&scope, &params)).contains("own folder"), "{name}");
             }
             for name in ["own", "alias", "own/holders", "alias/holders"] {
                 let path = root.join(name);
-                assert!(why(super::inside(&scope, &path)).contains("own folder"), "{name}");
+                assert!(reason(super::inside(&scope, &path)).contains("own folder"), "{name}");
                 let params = serde_json::json!({ "command": "ls", "cwd": path }).to_string();
-                assert!(why(check_paths(&scope, &params)).contains("own folder"), "{name}");
+                assert!(reason(check_paths(&scope, &params)).contains("own folder"), "{name}");
             }
             assert!(super::read(&scope, &root.join("a"), None, None).is_ok());
             assert_eq!(check_paths(&scope, r#"{"path":"C:\\file"}"#), Ok(()), "of another machine");

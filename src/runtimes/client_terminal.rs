@@ -79,8 +79,8 @@ impl Output {
 
     /// Returns the output as text, starting at a character boundary.
     fn text(&self) -> String {
-        let torn = self.bytes.iter().take(3).take_while(|byte| self.cut && **byte & 0xc0 == 0x80).count();
-        let bytes: Vec<u8> = self.bytes.iter().skip(torn).copied().collect();
+        let partial = self.bytes.iter().take(3).take_while(|byte| self.cut && **byte & 0xc0 == 0x80).count();
+        let bytes: Vec<u8> = self.bytes.iter().skip(partial).copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

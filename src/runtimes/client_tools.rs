@@ -72,8 +72,8 @@ impl ClientTools {
     pub(super) fn start(&mut self, call: ClientToolCall) {
         let ClientToolCall { id, folder, work } = call;
         if self.under_way.len() >= CALLS_MAX {
-            let why = format!("{CALLS_MAX} calls are in progress already");
-            return self.done.push_back((id, Err(ClientToolError::Refused(why))));
+            let reason = format!("{CALLS_MAX} calls are in progress already");
+            return self.done.push_back((id, Err(ClientToolError::Refused(reason))));
         }
         let scope = FileScope { folder: PathBuf::from(folder), private: self.private.clone() };
         match work {
@@ -87,8 +87,8 @@ impl ClientTools {
             }
             ClientToolWork::Run { terminal, argv, env, cwd, keep } => {
                 if self.terminals.len() >= TERMINALS_MAX {
-                    let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
-                    return self.done.push_back((id, Err(ClientToolError::Refused(why))));
+                    let reason = format!("there are {TERMINALS_MAX} terminals already: release one first");
+                    return self.done.push_back((id, Err(ClientToolError::Refused(reason))));
                 }
                 let cwd = cwd.map(PathBuf::from);
                 let (hold, base) = (self.hold_exe.clone(), Arc::clone(&self.env));

@@ -202,7 +202,7 @@ async fn terminal_that_is_killed_ends_all_its_processes() {
         ClientToolWork::Kill { terminal: 0 },
     ] {
         assert!(
-            matches!(bench.done(work).await, Err(ClientToolError::Refused(why)) if why.contains("no such terminal"))
+            matches!(bench.done(work).await, Err(ClientToolError::Refused(reason)) if reason.contains("no such terminal"))
         );
     }
 }
@@ -230,7 +230,7 @@ async fn client_tools_refuse_too_many_calls_at_once() {
     }
     for _ in 0..44 {
         let (_, done) = bench.next().await;
-        assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 calls")));
+        assert!(matches!(done, Err(ClientToolError::Refused(reason)) if reason.contains("256 calls")));
     }
     assert!(bench.tools.next().now_or_never().is_none());
 }

@@ -237,9 +237,9 @@ mod tests {
             (&folders.control, 0o1777),
         ] {
             mode(folder, open);
-            let why = folders.refused();
-            assert!(why.contains("other users can write") && why.contains("chmod go-w"), "{open:o}: {why}");
-            assert!(why.contains(&*folder.file_name().unwrap().to_string_lossy()), "{why}");
+            let reason = folders.refused();
+            assert!(reason.contains("other users can write") && reason.contains("chmod go-w"), "{open:o}: {reason}");
+            assert!(reason.contains(&*folder.file_name().unwrap().to_string_lossy()), "{reason}");
             mode(folder, 0o755);
             assert!(find(&folders.link).unwrap().is_some(), "others may read");
             mode(folder, 0o700);

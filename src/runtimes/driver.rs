@@ -65,7 +65,7 @@ pub(super) trait Transport: Send {
     fn send(&mut self, driver: &mut Driver, cause: &StepCause);
 
     /// Begins to close the connection. The first reason counts.
-    fn close(&mut self, driver: &mut Driver, why: CloseReason);
+    fn close(&mut self, driver: &mut Driver, reason: CloseReason);
 
     /// Does the work that is possible before the driver waits; `None` once the transport is closed and all its events are handled.
     fn prepare(&mut self, driver: &mut Driver) -> Option<Gates>;
@@ -128,7 +128,7 @@ impl CloseReason {
                 "the gateway stopped; the endpoint continues, and so does this session when the gateway is back".into()
             }
             Self::Released => "it ended; this session continues when it is open there again".into(),
-            Self::Failed(why) => why,
+            Self::Failed(reason) => reason,
         }
     }
 }
@@ -203,7 +203,7 @@ pub(super) struct Driver {
     /// `true` if commands are recorded for the next gateway.
     pub(super) records_commands: bool,
     /// `true` if the runtime reported that starting it again would not help.
-    pub(super) hopeless: bool,
+    pub(super) restart_is_useless: bool,
     wake: Option<Instant>,
     /// The published time when the runtime last sent something.
     contact: Option<Instant>,
@@ -253,7 +253,7 @@ impl Driver {
             closing: false,
             replaying: false,
             records_commands: false,
-            hopeless: false,
+            restart_is_useless: false,
             wake: None,
             spec,
             end,
@@ -303,7 +303,7 @@ impl Driver {
                 event = transport.next(intake) => DriverEvent::Transport(event),
             };
             match event {
-                DriverEvent::Close(why) => self.close(transport, why),
+                DriverEvent::Close(reason) => self.close(transport, reason),
                 DriverEvent::Order(Some(order)) => self.order(transport, order),
                 DriverEvent::Order(None) => self.close(transport, CloseReason::Unused),
                 DriverEvent::Wake => {
@@ -337,14 +337,14 @@ impl Driver {
     }
 
     /// Closes the transport, for good if users or the gateway want it.
-    pub(super) fn close<T: Transport>(&mut self, transport: &mut T, why: CloseReason) {
-        match why {
-            CloseReason::Stopped | CloseReason::Released => _ = self.stop.get_or_insert(why.clone()),
+    pub(super) fn close<T: Transport>(&mut self, transport: &mut T, reason: CloseReason) {
+        match reason {
+            CloseReason::Stopped | CloseReason::Released => _ = self.stop.get_or_insert(reason.clone()),
             // The queue of orders is not read again.
             CloseReason::Unused => self.stop = Some(CloseReason::Unused),
             CloseReason::Leaving | CloseReason::Failed(_) => {}
         }
-        transport.close(self, why);
+        transport.close(self, reason);
     }
 
     // === orders ===
@@ -401,8 +401,8 @@ impl Driver {
         self.step_quietly(transport, StepCause::Command(record), |dialect, out| dialect.command(command, out));
     }
 
-    pub(super) fn refuse(&mut self, sender: SessionSender, ticket: Ticket, why: String) {
-        self.refuse_with(sender, ticket, refusal(why));
+    pub(super) fn refuse(&mut self, sender: SessionSender, ticket: Ticket, reason: String) {
+        self.refuse_with(sender, ticket, refusal(reason));
     }
 
     fn refuse_with(&mut self, sender: SessionSender, ticket: Ticket, error: RuntimeError) {
@@ -410,10 +410,10 @@ impl Driver {
     }
 
     /// Refuses every session that waits to be opened.
-    pub(super) fn refuse_waiting(&mut self, why: &str) {
+    pub(super) fn refuse_waiting(&mut self, reason: &str) {
         for order in std::mem::take(&mut self.waiting) {
             if let RuntimeCommand::Open { ticket, .. } = order.command {
-                self.refuse(order.sender, ticket, why.to_owned());
+                self.refuse(order.sender, ticket, reason.to_owned());
             }
         }
     }
@@ -427,15 +427,15 @@ impl Driver {
     }
 
     /// Notifies the sessions of this start of its end, and refuses those that it should open.
-    pub(super) fn report_end(&mut self, exit: &RuntimeExit, why: &str) {
+    pub(super) fn report_end(&mut self, exit: &RuntimeExit, reason: &str) {
         let (opening, sessions) = self.routes.end();
         for (sender, ticket) in opening {
-            self.refuse(sender, ticket, why.to_owned());
+            self.refuse(sender, ticket, reason.to_owned());
         }
         for sender in sessions {
             self.out.push(sender, RuntimeMessage::Exited(exit.clone()));
         }
-        self.refuse_waiting(why);
+        self.refuse_waiting(reason);
     }
 
     // === the dialect ===
@@ -464,10 +464,10 @@ impl Driver {
         // A runtime's output must not be able to end its driver, which would leave its sessions waiting forever.
         let (dialect, out) = (&mut self.dialect, &mut self.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
-            let why =
+            let reason =
                 format!("the gateway's {} dialect failed on its output: this is a bug in Plexus", self.spec.dialect);
             self.broken = true;
-            self.close(transport, CloseReason::Failed(why));
+            self.close(transport, CloseReason::Failed(reason));
         }
         if let Some(after) = self.step.wake_after.take() {
             let at = Instant::now() + after;
@@ -497,7 +497,7 @@ impl Driver {
                 }
             }
             RuntimeEvent::Failed { message } => {
-                self.hopeless = true;
+                self.restart_is_useless = true;
                 self.close(transport, CloseReason::Failed(message));
             }
             RuntimeEvent::Found { native, cwd, title } => {
@@ -539,8 +539,8 @@ impl Driver {
             };
             self.out.push(sender, RuntimeMessage::Events(batch, Some(ack)));
         }
-        for (sender, why) in self.routes.closed() {
-            let exit = RuntimeExit { reason: Some(why), stopped: true, ..RuntimeExit::default() };
+        for (sender, reason) in self.routes.closed() {
+            let exit = RuntimeExit { reason: Some(reason), stopped: true, ..RuntimeExit::default() };
             self.out.push(sender, RuntimeMessage::Exited(exit));
         }
         self.passed_on = to;

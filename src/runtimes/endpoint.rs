@@ -173,7 +173,7 @@ impl EndpointTarget {
         let config =
             WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
         // The response to the handshake has a bound of its own.
-        let stream = Metered { inner: stream, may: READ, held: 0, came: 0 };
+        let stream = Metered { inner: stream, may: READ, held: 0, received: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
             Ok(Ok((stream, _))) => Ok(EndpointConnection::Socket(Box::new(Socket {
                 stream,
@@ -184,7 +184,7 @@ impl EndpointTarget {
                 flushed: true,
                 lost: None,
                 watch: LivenessWatch::new(self.liveness),
-                came: 0,
+                received: 0,
                 ping: false,
             }))),
             Ok(Err(WsError::Http(answer))) => Err(refused(answer.status().as_u16(), answer.body().as_deref())),
@@ -365,8 +365,8 @@ impl EndpointConnection {
             let closing = async {
                 while socket.lost.is_none() && !(socket.waiting.is_empty() && socket.flushed) {
                     std::future::poll_fn(|cx| match socket.write(cx) {
-                        Err(why) => {
-                            socket.lost = Some(why);
+                        Err(reason) => {
+                            socket.lost = Some(reason);
                             Poll::Ready(())
                         }
                         Ok(()) if socket.waiting.is_empty() && socket.flushed => Poll::Ready(()),
@@ -389,7 +389,7 @@ struct Metered {
     /// Number of bytes received since the last complete message.
     held: usize,
     /// Total number of bytes received.
-    came: u64,
+    received: u64,
 }
 
 impl AsyncRead for Metered {
@@ -400,10 +400,10 @@ impl AsyncRead for Metered {
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
-        let came = buf.filled().len() - before;
-        self.may = self.may.saturating_sub(came);
-        self.held += came;
-        self.came += came as u64;
+        let received = buf.filled().len() - before;
+        self.may = self.may.saturating_sub(received);
+        self.held += received;
+        self.received += received as u64;
         read
     }
 }
@@ -434,7 +434,7 @@ pub(super) struct Socket {
     lost: Option<String>,
     watch: LivenessWatch,
     /// Number of received bytes at the last check.
-    came: u64,
+    received: u64,
     /// `true` if a ping has to be sent.
     ping: bool,
 }
@@ -453,8 +453,8 @@ impl Socket {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, reading: bool) -> Poll<Vec<EndpointEvent>> {
-        if let Some(why) = self.lost.take() {
-            return Poll::Ready(vec![EndpointEvent::Lost(why)]);
+        if let Some(reason) = self.lost.take() {
+            return Poll::Ready(vec![EndpointEvent::Lost(reason)]);
         }
         let written = self.write(cx);
         let (mut events, mut bytes) = (Vec::new(), 0);
@@ -469,10 +469,10 @@ impl Socket {
                     events.push(EndpointEvent::Frame(SseItem::Data(data)));
                 }
                 Poll::Ready(Some(Ok(Message::Close(close)))) => {
-                    let why = close.map_or_else(String::new, |close| {
+                    let reason = close.map_or_else(String::new, |close| {
                         format!(" ({} {})", u16::from(close.code), printable(close.reason.as_bytes()))
                     });
-                    events.push(EndpointEvent::Lost(format!("it closed the connection{why}")));
+                    events.push(EndpointEvent::Lost(format!("it closed the connection{reason}")));
                     return Poll::Ready(events);
                 }
                 Poll::Ready(Some(Ok(other))) => {
@@ -483,13 +483,13 @@ impl Socket {
                 }
                 Poll::Ready(Some(Err(WsError::Capacity(error)))) => {
                     // The bytes of the message were not read, and the next message cannot be found: only a new connection can recover.
-                    let why = format!("it sent a message over the limit of {} bytes", self.line_max);
+                    let reason = format!("it sent a message over the limit of {} bytes", self.line_max);
                     let dropped = match error {
                         CapacityError::MessageTooLong { size, .. } => size as u64,
                         CapacityError::TooManyHeaders => 0,
                     };
                     events.push(EndpointEvent::Frame(SseItem::Cut { head: Bytes::new(), dropped }));
-                    events.push(EndpointEvent::Lost(why));
+                    events.push(EndpointEvent::Lost(reason));
                     return Poll::Ready(events);
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -508,9 +508,9 @@ impl Socket {
         }
         match written {
             // Its last messages come first: they may contain the reason for a broken pipe.
-            Err(why) if events.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(why)]),
-            Err(why) => {
-                self.lost = Some(why);
+            Err(reason) if events.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(reason)]),
+            Err(reason) => {
+                self.lost = Some(reason);
                 Poll::Ready(events)
             }
             Ok(()) if events.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
@@ -524,8 +524,8 @@ impl Socket {
             self.watch.pause();
             return None;
         }
-        let came = self.stream.get_ref().came;
-        if std::mem::replace(&mut self.came, came) != came {
+        let received = self.stream.get_ref().received;
+        if std::mem::replace(&mut self.received, received) != received {
             self.watch.on_input();
         }
         while let Poll::Ready(silence) = self.watch.poll(cx) {
@@ -534,7 +534,7 @@ impl Socket {
                 Silence::Dead => return Some(self.watch.message()),
             }
             // If the ping cannot be written now, the endpoint does not read other frames either.
-            self.write(cx).err().map(|why| self.lost.get_or_insert(why));
+            self.write(cx).err().map(|reason| self.lost.get_or_insert(reason));
         }
         None
     }

@@ -102,7 +102,7 @@ impl Dialect for Words {
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         out.events.push(event(match reply {
             Ok(reply) => format!("reply {id} {} {}", reply.status, String::from_utf8_lossy(&reply.body)).into(),
-            Err(why) => format!("no reply {id}: {why}").into(),
+            Err(reason) => format!("no reply {id}: {reason}").into(),
         }));
     }
 
@@ -309,10 +309,10 @@ async fn endpoint_reconnects_and_the_same_dialect_goes_on() {
     session.until("last words").await;
     drop(peer);
     let info = state(&link, RuntimeState::Restarting).await;
-    let why = info.problem.clone().unwrap();
+    let reason = info.problem.clone().unwrap();
     assert!(
-        why.starts_with(&format!("lost the connection to ws://{at}/: ")) && why.ends_with("; reconnecting"),
-        "{why}"
+        reason.starts_with(&format!("lost the connection to ws://{at}/: ")) && reason.ends_with("; reconnecting"),
+        "{reason}"
     );
     // What is wanted meanwhile waits.
     session.prompt(&link, 7);
@@ -507,8 +507,8 @@ async fn endpoint_secret_goes_into_the_header_and_a_refusal_names_it() {
     };
     assert!(accept_hdr_async(stream, refuse).await.is_err());
     assert_eq!(seen, format!("/p?q=1 Bearer s3cret {at}"));
-    let why = problem(&link, "401").await.problem.clone().unwrap();
-    assert!(why.contains("check the runtime's secret: who are you") && !why.contains("s3cret"), "{why}");
+    let reason = problem(&link, "401").await.problem.clone().unwrap();
+    assert!(reason.contains("check the runtime's secret: who are you") && !reason.contains("s3cret"), "{reason}");
 }
 
 #[tokio::test]
@@ -532,7 +532,7 @@ async fn endpoint_message_over_the_limit_is_reported_and_reconnects() {
 
 #[tokio::test]
 async fn endpoint_that_fails_or_breaks_the_dialect_is_left() {
-    for (word, why) in [("failed", "sign in first"), ("panic", "a bug")] {
+    for (word, reason) in [("failed", "sign in first"), ("panic", "a bug")] {
         let (listener, at) = listener().await;
         let door = door(|_| {});
         let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -542,9 +542,9 @@ async fn endpoint_that_fails_or_breaks_the_dialect_is_left() {
         session.until("<opened A>").await;
         peer.say(word).await;
         let exit = session.end().await;
-        assert!(!exit.stopped && exit.reason.unwrap().contains(why));
+        assert!(!exit.stopped && exit.reason.unwrap().contains(reason));
         let info = state(&link, RuntimeState::Exited).await;
-        assert!(info.problem.as_ref().unwrap().contains(why));
+        assert!(info.problem.as_ref().unwrap().contains(reason));
     }
 }
 

@@ -99,7 +99,7 @@ enum ConnectionState {
 
 /// The reason why there is no connection, and the replies to the dialect's probes of the address.
 pub(super) struct ConnectFailure {
-    why: String,
+    reason: String,
     probed: Vec<Result<HttpReply, String>>,
 }
 
@@ -165,9 +165,9 @@ impl Transport for EndpointTransport {
         }
     }
 
-    fn close(&mut self, driver: &mut Driver, why: CloseReason) {
+    fn close(&mut self, driver: &mut Driver, reason: CloseReason) {
         driver.closing = true;
-        self.closed.get_or_insert(why);
+        self.closed.get_or_insert(reason);
     }
 
     fn prepare(&mut self, driver: &mut Driver) -> Option<Gates> {
@@ -192,8 +192,8 @@ impl Transport for EndpointTransport {
             ConnectionEvent::Due => match &self.connection {
                 ConnectionState::Resting(_) => self.connection = dial(&self.target, driver),
                 ConnectionState::Open(..) => {
-                    let why = format!("it did not finish its handshake within {:?}", driver.settings.handshake);
-                    self.lost(driver, &why);
+                    let reason = format!("it did not finish its handshake within {:?}", driver.settings.handshake);
+                    self.lost(driver, &reason);
                 }
                 ConnectionState::Connecting(_) => {}
             },
@@ -204,17 +204,17 @@ impl Transport for EndpointTransport {
             }
             ConnectionEvent::Refused => {
                 if let Some(id) = self.refused.pop_front() {
-                    let why = format!("{WAITING_MAX} requests are already waiting");
-                    driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, Err(why), out));
+                    let reason = format!("{WAITING_MAX} requests are already waiting");
+                    driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, Err(reason), out));
                 }
             }
             ConnectionEvent::Connected(Ok(connection)) => {
                 self.connection = ConnectionState::Open(connection, Instant::now() + driver.settings.handshake);
                 driver.step(self, StepCause::Other, |dialect, out| dialect.open(out));
             }
-            ConnectionEvent::Connected(Err(ConnectFailure { why, probed })) => {
+            ConnectionEvent::Connected(Err(ConnectFailure { reason, probed })) => {
                 let mistake = if probed.is_empty() { None } else { driver.dialect.mistaken(&probed) };
-                self.unreached(driver, mistake.unwrap_or(&why));
+                self.unreached(driver, mistake.unwrap_or(&reason));
             }
             ConnectionEvent::Received(events) => self.receive(driver, events),
         }
@@ -232,7 +232,7 @@ impl Transport for EndpointTransport {
             return Admission::Dropped;
         }
         let opens = matches!(order.command, RuntimeCommand::Open { .. });
-        if opens && driver.dialect.sessions() == SessionLimit::One && driver.routes.taken_still() {
+        if opens && driver.dialect.sessions() == SessionLimit::One && driver.routes.has_open_sessions() {
             return Admission::OneSession;
         }
         Admission::Admitted
@@ -243,15 +243,15 @@ impl Transport for EndpointTransport {
 fn dial(target: &EndpointTarget, driver: &Driver) -> ConnectionState {
     let (target, events, probes) = (target.clone(), driver.dialect.events_path(), driver.dialect.probes());
     ConnectionState::Connecting(Box::pin(async move {
-        let why = match target.clone().connect(events).await {
+        let reason = match target.clone().connect(events).await {
             Ok(connection) => return Ok(connection),
-            Err(why) => why,
+            Err(reason) => reason,
         };
         let mut probed = Vec::with_capacity(probes.len());
         for path in probes {
             probed.push(target.clone().fetch(probe(path), false).await.map(|(reply, _charge)| reply));
         }
-        Err(ConnectFailure { why, probed })
+        Err(ConnectFailure { reason, probed })
     }))
 }
 
@@ -266,7 +266,7 @@ async fn progress(connection: &mut ConnectionState, reading: bool) -> Connection
 
 /// Notifies every open session of the state of the connection.
 fn report_status(driver: &mut Driver, status: &'static str, message: Option<&str>) {
-    if driver.routes.taken() {
+    if driver.routes.has_sessions() {
         let message = message.map(str::to_owned);
         let body = RuntimeStatusBody { message, ..RuntimeStatusBody::new(&driver.spec.id, status) };
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
@@ -284,7 +284,8 @@ impl EndpointTransport {
 
     fn replied(&mut self, driver: &mut Driver, id: u64, reply: Result<(HttpReply, ReplyCharge), String>) {
         // The meter charges the reply once its events are on their way.
-        let (reply, _charge) = reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
+        let (reply, _charge) =
+            reply.map_or_else(|reason| (Err(reason), None), |(reply, charge)| (Ok(reply), Some(charge)));
         driver.offset += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
         driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, reply, out));
     }
@@ -304,8 +305,8 @@ impl EndpointTransport {
         }
         let all = async {
             while let Some((id, reply)) = self.deciding.next().await {
-                if let Err(why) = reply {
-                    tracing::warn!(request = id, %why, "an answer may not have been delivered");
+                if let Err(reason) = reply {
+                    tracing::warn!(request = id, why = %reason, "an answer may not have been delivered");
                 }
             }
         };
@@ -319,7 +320,7 @@ impl EndpointTransport {
         let reason = self.closed.take().unwrap_or(CloseReason::Stopped);
         let left = matches!(reason, CloseReason::Leaving | CloseReason::Released);
         let stopped = !matches!(reason, CloseReason::Failed(_) | CloseReason::Released);
-        let why = reason.into_message();
+        let reason = reason.into_message();
         // Decisions among the orders are still sent.
         driver.closing = false;
         driver.close_orders().await;
@@ -328,9 +329,12 @@ impl EndpointTransport {
         }
         driver.show(|info| {
             info.state = RuntimeState::Exited;
-            info.problem = Some(why.clone());
+            info.problem = Some(reason.clone());
         });
-        driver.report_end(&RuntimeExit { reason: Some(why.clone()), stopped, left, ..RuntimeExit::default() }, &why);
+        driver.report_end(
+            &RuntimeExit { reason: Some(reason.clone()), stopped, left, ..RuntimeExit::default() },
+            &reason,
+        );
         let (linger, out) = (driver.settings.linger, &mut driver.out);
         let goodbye = async move {
             if let ConnectionState::Open(connection, _) = self.connection {
@@ -343,27 +347,27 @@ impl EndpointTransport {
     // === the connection ===
 
     /// Handles a failure to reach the endpoint.
-    fn unreached(&mut self, driver: &Driver, why: &str) {
+    fn unreached(&mut self, driver: &Driver, reason: &str) {
         let address = &self.address;
         let problem = if self.was_ready {
-            format!("lost the connection to {address}; reconnecting: {why}")
+            format!("lost the connection to {address}; reconnecting: {reason}")
         } else {
-            format!("cannot connect to {address}: {why}; retrying")
+            format!("cannot connect to {address}: {reason}; retrying")
         };
         self.show_problem(driver, problem);
         self.pause_before_reconnect(driver);
     }
 
     /// Handles the loss of the connection.
-    fn lost(&mut self, driver: &mut Driver, why: &str) {
-        let problem = format!("lost the connection to {}: {why}; reconnecting", self.address);
+    fn lost(&mut self, driver: &mut Driver, reason: &str) {
+        let problem = format!("lost the connection to {}: {reason}; reconnecting", self.address);
         if driver.ready.take().is_some() {
             report_status(driver, "lost", Some(&problem));
         }
         self.show_problem(driver, problem);
         self.pause_before_reconnect(driver);
         if self.closed.is_none() {
-            driver.step_quietly(self, StepCause::Other, |dialect, out| dialect.lost(why, out));
+            driver.step_quietly(self, StepCause::Other, |dialect, out| dialect.lost(reason, out));
         }
         driver.flush(self);
     }
@@ -405,12 +409,12 @@ impl EndpointTransport {
                     let max = driver.settings.line_max;
                     driver.raw(head, &format!("message over the limit of {max} bytes; {dropped} bytes dropped"));
                 }
-                EndpointEvent::Lost(why) => lost = Some(why),
+                EndpointEvent::Lost(reason) => lost = Some(reason),
             }
         }
         driver.flush(self);
-        if let Some(why) = lost {
-            self.lost(driver, &why);
+        if let Some(reason) = lost {
+            self.lost(driver, &reason);
         }
     }
 }

@@ -38,19 +38,19 @@ impl Rejoin {
         let settings = Arc::clone(settings);
         let work = async move {
             let mut pause = PAUSE_MIN;
-            let why = loop {
+            let reason = loop {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
                 match HolderClient::find(&path).await {
                     Ok(found) if found.0.instance() == instance => return Rejoined::Found(Box::new(found)),
                     Ok(_) => break "another holder is in its place".to_owned(),
-                    Err(HolderNotFound::Ended(why)) => break format!("its holder is gone: {why}"),
-                    Err(HolderNotFound::Unusable(why)) => break why,
+                    Err(HolderNotFound::Ended(reason)) => break format!("its holder is gone: {reason}"),
+                    Err(HolderNotFound::Unusable(reason)) => break reason,
                     Err(HolderNotFound::NoResponse(_)) => {}
                 }
             };
             end(processes, &settings).await;
-            Rejoined::Ended(why)
+            Rejoined::Ended(reason)
         };
         let task = tokio::spawn(work.in_current_span());
         Self { task }

@@ -49,14 +49,14 @@ impl Runtimes {
                             continue;
                         }
                         None => {
-                            let why = format!("{} contains a state that this version cannot read", path.display());
-                            (OrphanState::Unusable(why), HolderRemains::Unusable)
+                            let reason = format!("{} contains a state that this version cannot read", path.display());
+                            (OrphanState::Unusable(reason), HolderRemains::Unusable)
                         }
                     }
                 }
                 Err(HolderNotFound::Ended(_)) => continue,
-                Err(HolderNotFound::NoResponse(why)) => (OrphanState::Late(why), HolderRemains::Late(path)),
-                Err(HolderNotFound::Unusable(why)) => (OrphanState::Unusable(why), HolderRemains::Unusable),
+                Err(HolderNotFound::NoResponse(reason)) => (OrphanState::Late(reason), HolderRemains::Late(path)),
+                Err(HolderNotFound::Unusable(reason)) => (OrphanState::Unusable(reason), HolderRemains::Unusable),
             };
             let id = match &remains {
                 HolderRemains::Survivor(survivor) => survivor.0.id.clone(),

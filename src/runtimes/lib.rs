@@ -261,11 +261,11 @@ struct RunningDriver {
 impl Runtimes {
     /// Makes a value without runtimes.
     pub fn new(settings: RuntimeSettings) -> Self {
-        Self::speaking(settings, dialects::find)
+        Self::with_dialects(settings, dialects::find)
     }
 
     /// Like [`new`](Self::new), with other dialects than the usual ones.
-    pub fn speaking(settings: RuntimeSettings, make: fn(&str) -> Option<MakeDialect>) -> Self {
+    pub fn with_dialects(settings: RuntimeSettings, make: fn(&str) -> Option<MakeDialect>) -> Self {
         Self { settings: Arc::new(settings), drivers: Mutex::default(), left: Mutex::default(), make }
     }
 
@@ -325,7 +325,7 @@ pub fn stop_left(holders: &Path, runtime: &str) -> Option<Result<(), String>> {
     {
         match holder_client::stop(&found.path, STOP_STDIN, STOP_TERM) {
             Ok(()) => outcome = outcome.or(Some(Ok(()))),
-            Err(why) => outcome = Some(Err(why)),
+            Err(reason) => outcome = Some(Err(reason)),
         }
     }
     outcome
@@ -393,10 +393,10 @@ impl Launcher for Runtimes {
                 let (spec, survivor) = *survivor;
                 let make = (self.make)(&spec.dialect).ok_or_else(|| unknown_dialect(&spec.dialect))?;
                 let info = info(&spec, survivor.generation)?;
-                let birth = StartMode::Found(Box::new(SurvivingProcess { sessions, ..survivor }));
+                let mode = StartMode::Found(Box::new(SurvivingProcess { sessions, ..survivor }));
                 self.start(info, |end, leave| {
                     let span = spans::runtime(&spec.id);
-                    let drive = process_transport::drive(spec, make, end, settings, Arc::clone(&leave), birth);
+                    let drive = process_transport::drive(spec, make, end, settings, Arc::clone(&leave), mode);
                     (leave, tokio::spawn(drive.instrument(span)))
                 })
                 .map(RuntimeLink::found_again)
@@ -483,8 +483,8 @@ fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> R
     };
     let scheme = address::Address::parse(at)?.scheme();
     if !dialect.reached_by().contains(&scheme) {
-        let ways = dialect.reached_by().iter().map(|way| prefix(&[way])).collect::<Vec<_>>();
-        return Err(format!("cannot connect to {at}: {name} needs {}", ways.join(", ")));
+        let schemes = dialect.reached_by().iter().map(|scheme| prefix(&[scheme])).collect::<Vec<_>>();
+        return Err(format!("cannot connect to {at}: {name} needs {}", schemes.join(", ")));
     }
     if let Some(secret) = &spec.secret {
         endpoint::check_secret(secret)?;
@@ -493,8 +493,8 @@ fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> R
 }
 
 /// Returns the beginning of an address with the first of these schemes.
-fn prefix(ways: &[&str]) -> String {
-    match ways.first() {
+fn prefix(schemes: &[&str]) -> String {
+    match schemes.first() {
         Some(&"command") => "the pipes of a program (command = [PROGRAM, ARGS..])".into(),
         Some(&"unix") => "unix:/".into(),
         Some(scheme) => format!("{scheme}://"),

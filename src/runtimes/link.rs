@@ -186,7 +186,7 @@ impl LinkHub {
                     continue;
                 };
                 let (hub, launch) = (self.clone(), Arc::clone(&launch));
-                let mut helper = Box::pin(async move { hub.hear(stream, launch.as_ref(), permit).await });
+                let mut helper = Box::pin(async move { hub.handle_helper(stream, launch.as_ref(), permit).await });
                 if timeout(IN_ORDER, &mut helper).await.is_err() {
                     tokio::spawn(helper);
                 }
@@ -196,7 +196,7 @@ impl LinkHub {
     }
 
     /// Reads the message of a helper. One that stays connected is served, or waits, in a task of its own.
-    async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked, permit: OwnedSemaphorePermit) {
+    async fn handle_helper(self, mut stream: UnixStream, launch: &LaunchLinked, permit: OwnedSemaphorePermit) {
         let (mut lines, started) = (LineReader::new(&self.0.capacity), tokio::time::Instant::now());
         let Ok(Some((hello, _))) = timeout(HELPER_TIMEOUT, lines.next(&mut stream)).await else { return };
         let Ok(hello) = serde_json::from_slice::<HelperHello>(&hello) else { return };
@@ -216,7 +216,7 @@ impl LinkHub {
         let event = timeout(HELPER_TIMEOUT.saturating_sub(started.elapsed()), lines.next(&mut stream)).await;
         let Ok(Some((event, size_permit))) = event else { return };
         let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
-        let started = self.watched(hello.pid, agent.name);
+        let started = self.watch_process(hello.pid, agent.name);
         let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
         let message = Some(HelperMessage { hello, event });
         let frame = LinkFrame { connection, started, message, ended: None };
@@ -285,7 +285,7 @@ impl LinkHub {
         agent: &'static TerminalDialect,
     ) {
         let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
-        let started = self.watched(hello.pid, agent.name);
+        let started = self.watch_process(hello.pid, agent.name);
         let (calls, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
         let tunnel = Arc::new(Tunnel { calls, replies: Mutex::default(), requests: AtomicU64::new(1) });
         self.0.tunnels.lock().insert(connection, Arc::clone(&tunnel));
@@ -344,7 +344,7 @@ impl LinkHub {
                 let Some(awaited) = tunnel.replies.lock().remove(&id) else { return Some(()) };
                 let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(body.get().as_bytes()));
                 let reply = match error {
-                    Some(why) => Err(why),
+                    Some(reason) => Err(reason),
                     None => Ok(HttpReply { status, body }),
                 };
                 Content::Reply(awaited, reply)
@@ -367,7 +367,7 @@ impl LinkHub {
         let id = tunnel.requests.fetch_add(1, Ordering::Relaxed);
         let body = fetch.body.as_deref().and_then(|body| serde_json::from_slice::<&RawValue>(body).ok());
         let request = TunnelRequest { id, method: fetch.method, path, body };
-        let mut line = serde_json::to_vec(&HashMap::from([("request", request)])).map_err(|why| why.to_string())?;
+        let mut line = serde_json::to_vec(&HashMap::from([("request", request)])).map_err(|error| error.to_string())?;
         line.push(b'\n');
         let (reply, replied) = oneshot::channel();
         tunnel.replies.lock().insert(id, reply);
@@ -383,7 +383,7 @@ impl LinkHub {
     // === processes ===
 
     /// Watches the process of a terminal; returns its start time, or 0 if it has ended already.
-    fn watched(&self, pid: u32, agent: &'static str) -> u64 {
+    fn watch_process(&self, pid: u32, agent: &'static str) -> u64 {
         let mut processes = self.0.processes.lock();
         if let Some((process, _)) = processes.get(&pid).filter(|(process, _)| process.seems_alive()) {
             return process.start();
@@ -458,7 +458,7 @@ impl LinkHub {
             LinkRequest::Process(pid, started) => {
                 let lives = Process::find(pid).is_some_and(|process| process.start() == started);
                 if lives {
-                    self.watched(pid, agent.name);
+                    self.watch_process(pid, agent.name);
                 }
                 reply(if lives { 200 } else { 404 }, Bytes::new())
             }
@@ -531,7 +531,7 @@ impl LineReader {
 /// Reads a part of a transcript: returns status and body, as [`transcript_path`](plexus_dialects::link::transcript_path) describes.
 /// Blocks.
 fn read_transcript(part: &TranscriptPart) -> io::Result<(u16, Vec<u8>)> {
-    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let refused = |reason| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     if !part.path.is_absolute() || part.path.extension().is_none_or(|extension| extension != "jsonl") {
         return refused("a transcript is a .jsonl file with an absolute path");
     }

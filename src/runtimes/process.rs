@@ -193,8 +193,8 @@ impl Stderr {
     fn from(&self, skipped: usize) -> String {
         let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
         // The text must not begin in the middle of a character.
-        let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
-        masked(&printable(&tail[torn..]))
+        let partial = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
+        masked(&printable(&tail[partial..]))
     }
 }
 

@@ -107,8 +107,8 @@ async fn live(driver: &mut Driver, source: DialectSource, start: StartMode) -> O
     let mut process = match start {
         StartMode::New => match ProcessTransport::start(driver, source).await {
             Ok(process) => process,
-            Err(why) => {
-                let exit = RuntimeExit { reason: Some(format!("cannot start: {why}")), ..RuntimeExit::default() };
+            Err(reason) => {
+                let exit = RuntimeExit { reason: Some(format!("cannot start: {reason}")), ..RuntimeExit::default() };
                 return Some(ExitReport { exit, never_started: true, healthy: false });
             }
         },
@@ -243,14 +243,14 @@ impl Transport for ProcessTransport {
         }
     }
 
-    fn close(&mut self, driver: &mut Driver, why: CloseReason) {
-        match why {
+    fn close(&mut self, driver: &mut Driver, reason: CloseReason) {
+        match reason {
             CloseReason::Leaving if self.outlive && driver.stop.is_none() => self.left = true,
             CloseReason::Leaving => {
                 driver.stop.get_or_insert(CloseReason::Stopped);
                 self.end(driver, CloseReason::Stopped.into_message());
             }
-            why => self.end(driver, why.into_message()),
+            reason => self.end(driver, reason.into_message()),
         }
     }
 
@@ -318,7 +318,7 @@ impl Transport for ProcessTransport {
         }
         if order.sender.is_closed() {
             Admission::Dropped
-        } else if driver.dialect.sessions() == SessionLimit::One && driver.routes.taken() {
+        } else if driver.dialect.sessions() == SessionLimit::One && driver.routes.has_sessions() {
             Admission::OneSession
         } else {
             Admission::Admitted
@@ -462,14 +462,14 @@ impl ProcessTransport {
                     }
                 });
             }
-            HolderMessage::Lost(why) if self.holder.is_live() => {
-                driver.note(&format!("the connection to its holder was lost: {why}"));
-                let problem = format!("the connection to its holder was lost ({why}): reconnecting");
-                tracing::warn!(%why, "the connection to a holder was lost: reconnecting");
+            HolderMessage::Lost(reason) if self.holder.is_live() => {
+                driver.note(&format!("the connection to its holder was lost: {reason}"));
+                let problem = format!("the connection to its holder was lost ({reason}): reconnecting");
+                tracing::warn!(why = %reason, "the connection to a holder was lost: reconnecting");
                 driver.show(|info| info.problem = Some(problem));
                 self.rejoin = Some(Rejoin::start(&self.holder, &driver.settings));
             }
-            HolderMessage::Lost(why) => self.lost(driver, why),
+            HolderMessage::Lost(reason) => self.lost(driver, reason),
         }
     }
 
@@ -553,9 +553,9 @@ impl ProcessTransport {
             self.end(driver, format!("it did not finish its handshake within {after:?}"));
         }
         if self.exit_deadline.is_some_and(|(at, _)| at <= now)
-            && let Some((_, why)) = self.exit_deadline.take()
+            && let Some((_, reason)) = self.exit_deadline.take()
         {
-            self.end(driver, why.to_owned());
+            self.end(driver, reason.to_owned());
         }
         if passed(&self.ack_due) {
             self.flush_acks(driver);
@@ -567,12 +567,12 @@ impl ProcessTransport {
     }
 
     /// Begins to end the process: stdin is closed; the holder does the rest.
-    fn end(&mut self, driver: &mut Driver, why: String) {
+    fn end(&mut self, driver: &mut Driver, reason: String) {
         if driver.closing {
             return;
         }
         driver.closing = true;
-        self.reason = Some(why);
+        self.reason = Some(reason);
         self.exit_deadline = None;
         self.handshake = None;
         let settings = &driver.settings;
@@ -582,9 +582,9 @@ impl ProcessTransport {
     }
 
     /// Gives the process a moment to end by itself.
-    fn end_within(&mut self, why: &'static str, linger: Duration) {
+    fn end_within(&mut self, reason: &'static str, linger: Duration) {
         if self.ending.is_none() && self.exit_deadline.is_none() {
-            self.exit_deadline = Some((Instant::now() + linger, why));
+            self.exit_deadline = Some((Instant::now() + linger, reason));
         }
     }
 
@@ -617,8 +617,8 @@ impl ProcessTransport {
     }
 
     /// Records that no holder is left that could report how the process ended.
-    fn lost(&mut self, driver: &mut Driver, why: String) {
-        self.reason.get_or_insert(why);
+    fn lost(&mut self, driver: &mut Driver, reason: String) {
+        self.reason.get_or_insert(reason);
         self.exited(driver, None, None);
         driver.show(|info| info.pid = None);
     }

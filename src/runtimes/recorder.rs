@@ -79,8 +79,8 @@ impl Recording {
                 tracing::info!(path = %path.display(), "recording the messages of a runtime");
                 file
             }
-            Err(why) => {
-                tracing::warn!(folder = %dir.display(), %why, "the messages of a runtime cannot be recorded");
+            Err(reason) => {
+                tracing::warn!(folder = %dir.display(), why = %reason, "the messages of a runtime cannot be recorded");
                 return Self::default();
             }
         };
@@ -96,9 +96,9 @@ impl Recording {
             writer.write_all(&to_write);
             WRITING.fetch_sub(1, Ordering::Relaxed);
         };
-        if let Err(why) = std::thread::Builder::new().name(name).spawn(write) {
+        if let Err(reason) = std::thread::Builder::new().name(name).spawn(write) {
             WRITING.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!(%why, "the messages of a runtime cannot be recorded");
+            tracing::warn!(why = %reason, "the messages of a runtime cannot be recorded");
             return Self::default();
         }
         let this = Self(Some(Arc::new(OpenRecording { lines, waiting, left_out: AtomicU64::new(0) })));
@@ -182,8 +182,8 @@ impl RecordWriter {
             match wrote {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(why) => {
-                    tracing::warn!(%why, "a recording has ended: it cannot be written");
+                Err(reason) => {
+                    tracing::warn!(why = %reason, "a recording has ended: it cannot be written");
                     break;
                 }
             }
@@ -263,16 +263,16 @@ impl Dialect for RecordedDialect {
         self.step(out, |dialect, out| dialect.wake(out));
     }
 
-    fn lost(&mut self, why: &str, out: &mut Outbox) {
-        self.to.entry(|| RecordingEntry::new(Direction::Lost, why));
-        self.step(out, |dialect, out| dialect.lost(why, out));
+    fn lost(&mut self, reason: &str, out: &mut Outbox) {
+        self.to.entry(|| RecordingEntry::new(Direction::Lost, reason));
+        self.step(out, |dialect, out| dialect.lost(reason, out));
     }
 
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         self.to.entry(|| {
             let line = match &reply {
                 Ok(reply) => format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body)),
-                Err(why) => format!("0 {why}"),
+                Err(reason) => format!("0 {reason}"),
             };
             RecordingEntry::about(Direction::Reply, id, line)
         });

@@ -103,12 +103,12 @@ impl SessionRoutes {
     }
 
     /// Returns whether a session was opened, or is being opened.
-    pub(super) fn taken(&self) -> bool {
+    pub(super) fn has_sessions(&self) -> bool {
         !self.sessions.is_empty() || !self.opening.is_empty()
     }
 
-    /// Like [`taken`](Self::taken), but a closed session does not count.
-    pub(super) fn taken_still(&self) -> bool {
+    /// Like [`has_sessions`](Self::taken), but a closed session does not count.
+    pub(super) fn has_open_sessions(&self) -> bool {
         self.sessions.iter().any(|session| !session.is_closed()) || !self.opening.is_empty()
     }
 
@@ -129,7 +129,7 @@ impl SessionRoutes {
                     Some(sender) => self.put(&sender, RuntimeEvent::NotOpened { ticket, error }),
                     // The caller was a client of an earlier gateway.
                     None if self.adopted => {}
-                    None => self.stray(format!("refused a session that was not requested: {}", error.message)),
+                    None => self.report(format!("refused a session that was not requested: {}", error.message)),
                 }
                 self.deliver_early();
             }
@@ -180,11 +180,11 @@ impl SessionRoutes {
                     self.put(&sender, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
-            RuntimeEvent::Closed { native, why } => {
+            RuntimeEvent::Closed { native, why: reason } => {
                 if let Some(sender) = self.natives.remove(&native) {
                     self.sessions.retain(|session| !session.same(&sender));
                     self.asks.retain(|_, asker| !asker.same(&sender));
-                    self.closed.push((sender, why));
+                    self.closed.push((sender, reason));
                 }
             }
             RuntimeEvent::Checkpoint { native, state } => {
@@ -206,14 +206,14 @@ impl SessionRoutes {
                     Some(sender) => self.put(&sender, RuntimeEvent::Ended { native, ticket, end }),
                     // The session was released by an earlier gateway.
                     None if self.adopted => {}
-                    None => self.stray(format!("ended work that was not requested, in its session {native}")),
+                    None => self.report(format!("ended work that was not requested, in its session {native}")),
                 }
             }
             RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
                 Some(sender) => self.put(&sender, RuntimeEvent::Replied { ticket, reply }),
                 // The caller was a client of an earlier gateway.
                 None if self.adopted => {}
-                None => self.stray("responded to an unknown call".into()),
+                None => self.report("responded to an unknown call".into()),
             },
         }
     }
@@ -254,7 +254,7 @@ impl SessionRoutes {
         let Some(sender) = self.tickets.remove(&ticket) else {
             // An earlier gateway requested it: the session exists here already, if that gateway stored it.
             if !self.adopted {
-                self.stray(format!("opened a session that was not requested: {native}"));
+                self.report(format!("opened a session that was not requested: {native}"));
             }
             return;
         };
@@ -319,7 +319,7 @@ impl SessionRoutes {
     }
 
     /// Reports an invalid message to every session.
-    fn stray(&mut self, message: String) {
+    fn report(&mut self, message: String) {
         self.event(None, EventDraft::raw(Bytes::from(message), "the runtime sent something unexpected"));
     }
 

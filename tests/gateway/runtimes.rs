@@ -133,7 +133,7 @@ fn fixture(change: impl FnOnce(&mut RuntimeSettings)) -> Fixture {
             _ => None,
         }
     };
-    Fixture { runtimes: Runtimes::speaking(settings, make), _dir: dir }
+    Fixture { runtimes: Runtimes::with_dialects(settings, make), _dir: dir }
 }
 
 struct Session {

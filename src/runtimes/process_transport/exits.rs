@@ -67,7 +67,7 @@ pub(super) fn decide(driver: &Driver, report: &ExitReport, early_exits: u32) -> 
     };
     // A program that never existed is an error to fix; one that is missing now may be in the middle of an update.
     let mistaken = report.never_started && driver.generation == 1;
-    if driver.stop.is_some() || !again || mistaken || driver.hopeless {
+    if driver.stop.is_some() || !again || mistaken || driver.restart_is_useless {
         RestartDecision::Rest
     } else if early_exits + 1 >= driver.settings.give_up {
         RestartDecision::GivenUp
@@ -98,8 +98,8 @@ pub(super) async fn report_exit(driver: &mut Driver, report: ExitReport, decisio
         info.problem = Some(problem.clone());
     });
     let tail = exit.stderr_tail.trim_end();
-    let why = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
-    driver.report_end(&exit, &why);
+    let reason = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
+    driver.report_end(&exit, &reason);
     deliver(driver, None).await;
 }
 
@@ -112,11 +112,11 @@ pub(super) async fn pause_before_restart(driver: &mut Driver, pause: Duration) -
 /// Ends the driver.
 pub(super) async fn close(driver: &mut Driver) {
     let problem = driver.end.info.borrow().problem.clone();
-    let why = problem.unwrap_or_else(|| CloseReason::Stopped.into_message());
+    let reason = problem.unwrap_or_else(|| CloseReason::Stopped.into_message());
     // The runtime may have been stopped in a pause between two starts.
     driver.show(|info| info.state = RuntimeState::Exited);
     driver.close_orders().await;
-    driver.refuse_waiting(&why);
+    driver.refuse_waiting(&reason);
     driver.out.deliver().await;
 }
 

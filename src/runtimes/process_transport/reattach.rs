@@ -53,8 +53,8 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             match HolderClient::find(&path).await {
                 Ok(found) => break Ok(found),
                 Err(HolderNotFound::NoResponse(_)) => tokio::time::sleep(LOOK_AGAIN).await,
-                Err(HolderNotFound::Ended(why)) => break Err(format!("its holder is gone: {why}")),
-                Err(HolderNotFound::Unusable(why)) => break Err(why),
+                Err(HolderNotFound::Ended(reason)) => break Err(format!("its holder is gone: {reason}")),
+                Err(HolderNotFound::Unusable(reason)) => break Err(reason),
             }
         }
     };
@@ -95,18 +95,18 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
             let found = SurvivingProcess { holder, welcome, generation: saved.generation, sessions };
             drive(saved.spec, make, end, settings, leave, StartMode::Found(Box::new(found))).await;
         }
-        Err(why) => {
+        Err(reason) => {
             for session in sessions {
-                session.sender.put(exited(&why)).await;
+                session.sender.put(exited(&reason)).await;
             }
             end.orders.close();
             end.info.send_modify(|info| {
-                let (state, problem) = (RuntimeState::Exited, Some(why.clone()));
+                let (state, problem) = (RuntimeState::Exited, Some(reason.clone()));
                 *info = Arc::new(RuntimeInfo { state, problem, stopped, generation: 1, ..RuntimeInfo::clone(info) });
             });
             while let Some(order) = end.orders.recv().await {
                 if let RuntimeCommand::Open { ticket, .. } = order.command {
-                    let events = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
+                    let events = vec![RuntimeEvent::NotOpened { ticket, error: refusal(reason.clone()) }];
                     order.sender.put(RuntimeMessage::Events(events, None)).await;
                 }
             }
@@ -167,10 +167,10 @@ impl ProcessTransport {
     /// one.
     pub(super) fn catch_up(&mut self, driver: &mut Driver) {
         let Some(until) = self.replay.until else { return };
-        if let Err(why) = self.retrace(driver) {
+        if let Err(reason) = self.replay_steps(driver) {
             self.replay.states.clear();
-            driver.hopeless = true;
-            self.end(driver, why.into());
+            driver.restart_is_useless = true;
+            self.end(driver, reason.into());
         }
         driver.replaying = !self.replay.states.is_empty();
         if driver.replaying || driver.offset < until {
@@ -208,7 +208,7 @@ impl ProcessTransport {
 
     /// Takes over the newest whole state before the end of the replayed output, and repeats the steps after it that were made by then.
     /// Their frames were written and their events reported before.
-    fn retrace(&mut self, driver: &mut Driver) -> Result<(), &'static str> {
+    fn replay_steps(&mut self, driver: &mut Driver) -> Result<(), &'static str> {
         const UNREADABLE: &str = "the state saved by an earlier gateway cannot be read";
         let states = &mut self.replay.states;
         let due = states.iter().take_while(|(offset, _)| *offset <= driver.offset).count();
@@ -262,7 +262,7 @@ impl ProcessTransport {
         self.rejoin = None;
         let (mut holder, welcome) = match rejoined {
             Rejoined::Found(found) => *found,
-            Rejoined::Ended(why) => return self.lost(driver, why),
+            Rejoined::Ended(reason) => return self.lost(driver, reason),
         };
         let lost = holder.continue_from(&self.holder, &welcome);
         self.holder = holder;
