@@ -565,8 +565,8 @@ impl Auth {
 
     /// Returns all devices, the local administrator first.
     pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
-        let you = &permit.device().device_id;
-        self.shared.devices.load().iter().map(|entry| entry.view(you)).collect()
+        let viewer = &permit.device().device_id;
+        self.shared.devices.load().iter().map(|entry| entry.view(viewer)).collect()
     }
 
     async fn keep(&self, device: &Device) -> Result<(), AuthError> {
@@ -591,7 +591,7 @@ impl DeviceEntry {
         Self { hash, device: Arc::new(device), seen: Arc::default(), seen_stored, open: Arc::default() }
     }
 
-    fn view(&self, you: &DeviceId) -> DeviceView {
+    fn view(&self, viewer: &DeviceId) -> DeviceView {
         let seen = self.seen.load(Ordering::Relaxed);
         DeviceView {
             device_id: self.device.device_id.clone(),
@@ -602,7 +602,7 @@ impl DeviceEntry {
             last_seen_at: (seen != 0).then(|| Timestamp::from_millis(seen)).or(self.device.last_seen_at),
             expires_at: self.ends(),
             online: self.open.load(Ordering::Relaxed) > 0,
-            you: self.device.device_id == *you,
+            you: self.device.device_id == *viewer,
             local: self.device.device_id.as_str() == LOCAL,
             local_browser: self.device.local,
         }

@@ -130,7 +130,7 @@ impl Caller {
     /// Returns the same caller, named after the program it uses. All programs of this user on this machine share one token, so each
     /// reports its name; other devices keep their own name.
     #[must_use]
-    pub fn through(&self, program: &str) -> Self {
+    pub fn with_program(&self, program: &str) -> Self {
         let name = valid_name(&format!("{} (local)", program.trim()));
         match name {
             Ok(name) if self.device.kind == DeviceKind::Local && !program.trim().is_empty() => {

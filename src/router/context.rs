@@ -76,7 +76,7 @@ impl<'a> PromptContext<'a> {
         }
         let mut around = Self { ui_context, meta, extra: None, links: Vec::new() };
         if let Some(raw) = ui_context {
-            let context: Snapshot = object::from_str(raw.get()).map_err(|why| format!("`ui_context`: {why}"))?;
+            let context: Snapshot = object::from_str(raw.get()).map_err(|error| format!("`ui_context`: {error}"))?;
             around.links = context.links();
         }
         Ok(around)
@@ -88,7 +88,7 @@ impl<'a> PromptContext<'a> {
     }
 
     /// Adds the context to a prompt.
-    pub(super) fn onto(self, mut content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
+    pub(super) fn prepend_to(self, mut content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
         if self.ui_context.is_none() && self.meta.is_none() && self.extra.is_none() {
             return content;
         }
@@ -203,7 +203,7 @@ mod tests {
             "range":{"start":{"line":4,"column":0},"end":{"line":6,"column":2}},"selected_text":"fn b"},"extensions":{"n":1.50}}"#,
         );
         let meta = raw(r#"{"trace":"t"}"#);
-        let content = PromptContext::read(Some(&context), Some(&meta)).unwrap().onto(vec![text_block("hi")]);
+        let content = PromptContext::read(Some(&context), Some(&meta)).unwrap().prepend_to(vec![text_block("hi")]);
         let blocks: Vec<Value> = content.iter().map(|block| serde_json::from_str(block.get()).unwrap()).collect();
         assert_eq!(blocks[0]["text"], "hi");
         assert!(content[0].get().contains(context.get()) && content[0].get().contains(meta.get()), "as it was said");
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(of(&blocks[2]), (json!("resource_link"), json!("file:///w/src/a.rs"), json!(null)));
         assert_eq!(blocks.len(), 3);
         assert_eq!(
-            PromptContext::read(None, None).unwrap().onto(vec![text_block("hi")])[0].get(),
+            PromptContext::read(None, None).unwrap().prepend_to(vec![text_block("hi")])[0].get(),
             text_block("hi").get()
         );
         for bad in ["7", "[]", r#"{"selection":{"path":1}}"#, r#"{"active_file":"x"}"#] {

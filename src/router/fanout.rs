@@ -337,7 +337,7 @@ pub struct Conn {
     /// The label of its subscriptions in the metrics.
     transport: Subscriber,
     stall: Duration,
-    kick: Notify,
+    wakeup: Notify,
     account: Account,
     state: Mutex<State>,
 }
@@ -421,7 +421,7 @@ impl Conn {
             framing,
             transport,
             stall: fans.shared.stall,
-            kick: Notify::new(),
+            wakeup: Notify::new(),
             state: Mutex::new(State {
                 rest: Bytes::new(),
                 page: None,
@@ -452,12 +452,12 @@ impl Conn {
 
     /// Waits until the connection's own task has work to do.
     pub async fn needs_attention(&self) {
-        self.kick.notified().await;
+        self.wakeup.notified().await;
     }
 
     /// Wakes the connection's own task.
     pub fn wake(&self) {
-        self.kick.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Returns the time at which the connection is closed if the socket accepts nothing until then.

@@ -432,7 +432,7 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
 /// Returns the caller, named after its program.
 fn acting(caller: Caller, headers: &HeaderMap) -> Caller {
     match only(headers, &HeaderName::from_static(PROGRAM_HEADER)) {
-        Ok(Some(program)) => caller.through(program),
+        Ok(Some(program)) => caller.with_program(program),
         _ => caller,
     }
 }
@@ -776,7 +776,7 @@ pub fn deeper_than(json: &[u8], limit: usize) -> bool {
 }
 
 /// Returns the response for an unknown path: 401 without a valid bearer, so that it does not reveal which paths exist; then 404.
-pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
+pub(super) fn unknown_path(gate: &Gate, parts: &Parts) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::not_found(),
         Err(problem) => problem,
@@ -784,7 +784,7 @@ pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
     .close()
 }
 
-/// Returns the response for a known path with another method: like [`nowhere`], but 405 with a valid bearer.
+/// Returns the response for a known path with another method: like [`unknown_path`], but 405 with a valid bearer.
 pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::method_not_allowed(allow),

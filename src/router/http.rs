@@ -299,7 +299,7 @@ async fn page_before(
     let log = state.directory.log();
     let (resume, to) = history::ends(log, before);
     if resume != ResumeVerdict::Ok {
-        return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
+        return snapshot_page(state, &Filter::session(session.clone()), resume, Some(session)).await;
     }
     // Charges the events and the output made of them. An event longer than a page needs a larger charge and is read again.
     let mut charged = 2 * limit.bytes;
@@ -317,7 +317,7 @@ async fn page_before(
 }
 
 /// Returns the snapshot in place of events that cannot be replayed.
-async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> RouteResult {
+async fn snapshot_page(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> RouteResult {
     let log = state.directory.log();
     let end = match one {
         Some(session) => {
@@ -353,7 +353,7 @@ async fn page(
     let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
     let attach = log.attach(&filter, after);
     if attach.resume != ResumeVerdict::Ok {
-        return instead(&state, &filter, attach.resume, one.as_ref()).await;
+        return snapshot_page(&state, &filter, attach.resume, one.as_ref()).await;
     }
     let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;

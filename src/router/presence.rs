@@ -65,8 +65,8 @@ impl Presence {
                 viewers.push(Viewer { device_id: screen.device.device_id.clone(), name: screen.device.name.clone() });
             }
         }
-        for lookers in all.values_mut() {
-            lookers.sort_by(|a, b| a.device_id.cmp(&b.device_id));
+        for viewers in all.values_mut() {
+            viewers.sort_by(|a, b| a.device_id.cmp(&b.device_id));
         }
         all
     }

@@ -189,7 +189,7 @@ pub fn build<S: Send + Sync + 'static>(gate: &Gate, rows: Vec<Route<S>>, state: 
     }
     let at_no_path = gate.clone();
     router
-        .fallback(move |request: Request| async move { guard::nowhere(&at_no_path, &request.into_parts().0) })
+        .fallback(move |request: Request| async move { guard::unknown_path(&at_no_path, &request.into_parts().0) })
         .layer(from_fn_with_state(gate.clone(), guard::outer))
         .layer(CatchPanicLayer::custom(guard::panicked))
         .layer(CompressionLayer::new().quality(COMPRESSION).compress_when(guard::Compressible))

@@ -331,7 +331,7 @@ impl Rpc {
         let (state, caller, link) = (self.state.clone(), self.caller.clone(), self.link.clone());
         let follows_changed = Arc::clone(&self.follows_changed);
         let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
-        fits(&link, &name)?;
+        check_capacity(&link, &name)?;
         Ok(Box::pin(async move {
             let log = state.directory.log();
             // The feed is opened first, so that it is never behind the promised head.
@@ -352,7 +352,7 @@ impl Rpc {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
             }
             // Other sessions may have been attached since.
-            fits(&link, &name)?;
+            check_capacity(&link, &name)?;
             let live_at = attach.head.max(position);
             follows_changed.store(true, Ordering::Release);
             let followed = Arc::clone(&name);
@@ -437,8 +437,8 @@ impl Rpc {
     /// Returns the content blocks of a prompt.
     fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, RpcError> {
         let (ui_context, meta) = (params.ui_context.as_deref(), params.meta.as_deref());
-        let around = context::PromptContext::read(ui_context, meta).map_err(RpcError::params)?;
-        let around = around.with_extra(params.extra_members.as_deref());
+        let context = context::PromptContext::read(ui_context, meta).map_err(RpcError::params)?;
+        let context = context.with_extra(params.extra_members.as_deref());
         let content = match params {
             StartRun { content: Some(content), .. } => content,
             StartRun { text: Some(text), .. } | StartRun { input: Some(PromptInput::Text { text }), .. } => {
@@ -452,7 +452,7 @@ impl Rpc {
         if content.is_empty() {
             return Err(RpcError::params("there is nothing to send: the content is empty"));
         }
-        Ok(around.onto(content))
+        Ok(context.prepend_to(content))
     }
 
     // === the UI protocol to the letter ===
@@ -552,7 +552,7 @@ fn not_taken(request: &str, failure: &RpcError) -> Vec<u8> {
 }
 
 /// Checks that a connection may also follow `name`: either all sessions or sessions by name, or events would be sent twice.
-fn fits(link: &ClientLink, name: &str) -> Result<(), RpcError> {
+fn check_capacity(link: &ClientLink, name: &str) -> Result<(), RpcError> {
     let following = link.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
         return Err(RpcError::params("follow `*` or sessions by name on one connection, not both: detach first"));

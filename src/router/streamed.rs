@@ -40,7 +40,7 @@ pub(super) struct Streamed {
     kind: Subscriber,
     framing: Framing,
     stall: Duration,
-    kick: Notify,
+    wakeup: Notify,
     account: Account,
     transport: Transport,
     state: Mutex<State>,
@@ -206,7 +206,7 @@ impl Streamed {
             kind,
             framing,
             stall: fans.stall(),
-            kick: Notify::new(),
+            wakeup: Notify::new(),
             transport,
             state: Mutex::new(State {
                 page: Bytes::new(),
@@ -255,7 +255,7 @@ impl Streamed {
             sub.live(&self.log, self.framing, out);
         });
         self.state.lock().subs.push(sub);
-        self.kick.notify_one();
+        self.wakeup.notify_one();
     }
 
     pub(super) fn unsubscribe(&self, name: &str) -> bool {
@@ -353,7 +353,7 @@ impl Streamed {
         };
         tokio::select! {
             () = ready => {}
-            () = self.kick.notified() => {}
+            () = self.wakeup.notified() => {}
         }
     }
 

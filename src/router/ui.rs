@@ -240,8 +240,8 @@ impl Ui {
 }
 
 /// Returns the message that an answer was not accepted, for the run that waits for it.
-pub(super) fn not_accepted(run: &RunId, why: &str) -> Vec<u8> {
-    UiFrame::not_taken(run, why).bytes
+pub(super) fn not_accepted(run: &RunId, reason: &str) -> Vec<u8> {
+    UiFrame::not_taken(run, reason).bytes
 }
 
 /// Returns the frame of a request; empty if the client does not display such a request.

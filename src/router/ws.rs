@@ -212,12 +212,12 @@ impl Assembly {
     }
 
     /// Completes a message: returns its charge, for the code that handles it.
-    fn whole(&mut self, account: &Account) -> Charge {
+    fn complete(&mut self, account: &Account) -> Charge {
         std::mem::replace(self, Self::new(account)).charge
     }
 
     /// Subtracts the bytes of a control frame, which may come between the frames of a message.
-    fn without(&mut self, bytes: usize) {
+    fn subtract(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes == 0 {
             self.since = None;
@@ -294,13 +294,13 @@ async fn run<T: SocketProtocol>(
         long_work: state.long_work.clone(),
     };
     let leave = Leave(client.link.clone());
-    let mut flights = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     let protocol = protocol(client.link.clone());
-    let end = client.run(&state, &caller, protocol, &mut flights).await;
+    let end = client.run(&state, &caller, protocol, &mut in_flight).await;
     drop(leave);
-    if !flights.is_empty() {
+    if !in_flight.is_empty() {
         // The requests are completed, although no client receives the results.
-        tokio::spawn(async move { while flights.next().await.is_some() {} });
+        tokio::spawn(async move { while in_flight.next().await.is_some() {} });
     }
     let link = client.link.clone();
     Box::pin(client.end(end)).await;
@@ -314,7 +314,7 @@ impl Client {
         state: &Core,
         caller: &Caller,
         mut protocol: impl SocketProtocol,
-        flights: &mut FuturesUnordered<Reply>,
+        in_flight: &mut FuturesUnordered<Reply>,
     ) -> End {
         if !caller.device().grant.scopes.contains(&Scope::Watch) {
             return End::Close(code::SCOPE, "the device lacks the scope `watch`".into());
@@ -337,12 +337,12 @@ impl Client {
             if self.link.is_over_limit() {
                 return End::Close(code::NO_PROGRESS, resume_cursor(&protocol));
             }
-            if let Some(why) = protocol.close_reason() {
-                return End::Close(code::GOING_AWAY, why.into());
+            if let Some(reason) = protocol.close_reason() {
+                return End::Close(code::GOING_AWAY, reason.into());
             }
             // Reading depends on the backlog, because the data that waits for the client is bounded.
             let takes = self.link.backlog() < BACKLOG;
-            let reading = flights.len() < IN_FLIGHT && takes;
+            let reading = in_flight.len() < IN_FLIGHT && takes;
             let mut wake_at = ping_at;
             if let Some(until) = self.assembly.until(state.limits.body).filter(|_| reading) {
                 wake_at = wake_at.min(until);
@@ -360,7 +360,7 @@ impl Client {
                 },
                 () = tokio::task::yield_now(), if reading && self.more => {}
                 () = self.link.wait(flow) => {}
-                Some(reply) = flights.next(), if takes && !flights.is_empty() => {
+                Some(reply) = in_flight.next(), if takes && !in_flight.is_empty() => {
                     self.link.push(|out| out.extend_from_slice(&reply));
                 }
                 changed = revocations.changed() => {
@@ -401,7 +401,7 @@ impl Client {
                 }
             }
             if self.more
-                && let Some(end) = self.listen(&mut protocol, flights)
+                && let Some(end) = self.listen(&mut protocol, in_flight)
             {
                 return end;
             }
@@ -443,22 +443,22 @@ impl Client {
     }
 
     /// Handles received messages, a limited number, and none while the backlog of replies is full.
-    fn listen(&mut self, protocol: &mut impl SocketProtocol, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
+    fn listen(&mut self, protocol: &mut impl SocketProtocol, in_flight: &mut FuturesUnordered<Reply>) -> Option<End> {
         self.left = READ_TURN_BYTES;
         for _ in 0..READ_TURN {
-            if flights.len() >= IN_FLIGHT || self.link.backlog() >= BACKLOG {
+            if in_flight.len() >= IN_FLIGHT || self.link.backlog() >= BACKLOG {
                 return None;
             }
             match self.read() {
                 Ok(Message::Text(text)) => {
                     self.missed = 0;
-                    let charge = self.assembly.whole(self.link.account());
+                    let charge = self.assembly.complete(self.link.account());
                     if let Some(mut reply) = self.long_work.run(text.len(), || protocol.message(&text)) {
                         // Started at once, so that a client's requests take effect in the order in which it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
                             Some(reply) => self.link.push(|out| out.extend_from_slice(&reply)),
-                            None if charge.bytes() == 0 => flights.push(reply),
-                            None => flights.push(Box::pin(async move {
+                            None if charge.bytes() == 0 => in_flight.push(reply),
+                            None => in_flight.push(Box::pin(async move {
                                 let reply = reply.await;
                                 drop(charge);
                                 reply
@@ -476,7 +476,7 @@ impl Client {
                 }
                 Ok(Message::Ping(payload) | Message::Pong(payload)) => {
                     self.missed = 0;
-                    self.assembly.without(CONTROL + payload.len());
+                    self.assembly.subtract(CONTROL + payload.len());
                 }
                 Ok(Message::Frame(_)) => self.missed = 0,
                 Err(WsError::Io(error)) if error.kind() == ErrorKind::WouldBlock => {

@@ -36,8 +36,8 @@ const BROWSER_CHARS: std::ops::RangeInclusive<usize> = 16..=64;
 pub fn redirect(home: &Path, url: &str, code: &str) -> Result<PathBuf, AuthError> {
     let folder = home.join(FOLDER);
     let fail = |path: &Path, error: std::io::Error| AuthError::file(path, &error);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|why| fail(&folder, why))?;
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).map_err(|why| fail(&folder, why))?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| fail(&folder, error))?;
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).map_err(|error| fail(&folder, error))?;
     let file = page(home, &token::hash(code));
     let to = escaped(&format!("{}/#code={code}", url.trim_end_matches('/')));
     let text = format!(
@@ -47,8 +47,8 @@ pub fn redirect(home: &Path, url: &str, code: &str) -> Result<PathBuf, AuthError
     );
     // A new file, so that no other process has it open.
     let mut written =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(|why| fail(&file, why))?;
-    written.write_all(text.as_bytes()).map_err(|why| fail(&file, why))?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(|error| fail(&file, error))?;
+    written.write_all(text.as_bytes()).map_err(|error| fail(&file, error))?;
     Ok(file)
 }
 

@@ -29,7 +29,7 @@ impl Source {
         if !self.shares {
             return Some(AddressSlot(None));
         }
-        let address = neighbourhood(self.peer.ip());
+        let address = subnet(self.peer.ip());
         let mut counts = addresses.counts.lock();
         let count = counts.entry(address).or_insert(0);
         if *count >= share {
@@ -54,7 +54,7 @@ impl Drop for AddressSlot {
 }
 
 /// Returns the address to count: an IPv4 address, or an IPv6 network, as one household has.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+fn subnet(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
         v4 => v4,

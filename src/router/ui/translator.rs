@@ -226,7 +226,7 @@ impl UiTranslator {
         out: &mut Vec<UiFrame>,
     ) -> Option<Option<RuntimeNotification>> {
         #[derive(serde::Deserialize)]
-        struct Seen {
+        struct AgentEvent {
             #[serde(rename = "type")]
             sort: String,
             content: Option<Value>,
@@ -241,10 +241,11 @@ impl UiTranslator {
         }
         let body = native.params.get("event").filter(|_| native.method == "agent.event");
         let Some(body) = body else { return Some(Some(native)) };
-        let seen: Option<Seen> = serde_json::from_str(body.get()).ok();
-        let sort = seen.as_ref().map_or("", |seen| seen.sort.as_str());
+        let agent_event: Option<AgentEvent> = serde_json::from_str(body.get()).ok();
+        let sort = agent_event.as_ref().map_or("", |agent_event| agent_event.sort.as_str());
         self.begin(&event.run_id);
-        match (sort, seen.as_ref().and_then(|seen| seen.content.as_ref()).and_then(Value::as_str)) {
+        match (sort, agent_event.as_ref().and_then(|agent_event| agent_event.content.as_ref()).and_then(Value::as_str))
+        {
             ("final", _) => self.progress.complete = true,
             ("text", Some(content)) => self.add_text(&event.run_id, content),
             ("tool_call", _) => self.progress.text.clear(),
@@ -309,11 +310,11 @@ impl UiFrame {
     }
 
     /// Makes the message that a client's answer was not accepted, as the status of the run that waits for it.
-    pub(super) fn not_taken(run: &RunId, why: &str) -> Self {
+    pub(super) fn not_taken(run: &RunId, reason: &str) -> Self {
         let mut params = Members::new();
         ui_protocol::set(&mut params, "run_id", run);
         ui_protocol::set(&mut params, "status", &RunStatus::AwaitingUi);
-        ui_protocol::set(&mut params, "message", &format!("your answer was not accepted: {why}"));
+        ui_protocol::set(&mut params, "message", &format!("your answer was not accepted: {reason}"));
         Self::notify("run.status", &params)
     }
 }

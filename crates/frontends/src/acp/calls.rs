@@ -105,7 +105,7 @@ impl Ctx {
 
     /// Returns the caller, named after its program: an editor behind a bridge has the editor's name.
     fn acts(&self) -> Caller {
-        self.caller.through(&self.shared.program())
+        self.caller.with_program(&self.shared.program())
     }
 
     /// Returns a permit for a session in which this client may act.
