@@ -270,15 +270,15 @@ impl Config {
                 return fail(format!("is larger than {FILE_MAX} bytes: check that it is the right file"));
             }
             Ok(_) => {}
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return fail("there is no such file: check the path after -c".into());
             }
-            Err(why) => return fail(format!("cannot be read ({why}): check its permissions")),
+            Err(error) => return fail(format!("cannot be read ({error}): check its permissions")),
         }
         match std::fs::read(path).map(String::from_utf8) {
             Ok(Ok(text)) => Self::parse(&text, &file, context),
             Ok(Err(_)) => fail("is not UTF-8 text: save it as UTF-8".into()),
-            Err(why) => fail(format!("cannot be read ({why}): check its permissions")),
+            Err(error) => fail(format!("cannot be read ({error}): check its permissions")),
         }
     }
 
@@ -296,9 +296,9 @@ impl Config {
                 root.finish();
                 config
             }
-            Err(why) => {
-                let message = why.message().lines().collect::<Vec<_>>().join(", ");
-                doc.problem(why.span().unwrap_or(0..0), "", format!("not TOML: {message}"));
+            Err(reason) => {
+                let message = reason.message().lines().collect::<Vec<_>>().join(", ");
+                doc.problem(reason.span().unwrap_or(0..0), "", format!("not TOML: {message}"));
                 Self::default()
             }
         };
@@ -485,7 +485,7 @@ fn read_push(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Push 
     for (at, service) in fields.texts("services", "[\"push.example.org\"]").unwrap_or_default() {
         match check_service(&service) {
             Ok(()) => push.services.push(service),
-            Err(why) => fields.problem(at, "services", why),
+            Err(reason) => fields.problem(at, "services", reason),
         }
     }
     for kind in CHANNEL_KINDS {
@@ -552,7 +552,7 @@ fn read_channel(
         Ok(channel) => Some(channel),
         Err(error) => {
             let (at, example) = places.remove(error.setting).unwrap_or((whole, ""));
-            fields.problem(at, error.setting, format!("{}: write {} = \"{example}\"", error.why, error.setting));
+            fields.problem(at, error.setting, format!("{}: write {} = \"{example}\"", error.reason, error.setting));
             None
         }
     }
@@ -565,7 +565,7 @@ fn read_ceilings(root: &mut TableFields<'_, '_>, ceilings: &mut CeilingConfig) {
         let Some((span, text)) = fields.text(key, "\"5 USD, 2M tokens\"") else { continue };
         match Ceiling::parse(&text) {
             Ok(read) => *ceiling = read,
-            Err(why) => fields.problem(span, key, why),
+            Err(reason) => fields.problem(span, key, reason),
         }
     }
     fields.finish();
@@ -663,7 +663,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
                     spec.id = id;
                 }
             }
-            Err(why) => fields.problem(span.clone(), "id", format!("\"{text}\" is {why}")),
+            Err(reason) => fields.problem(span.clone(), "id", format!("\"{text}\" is {reason}")),
         }
         at = span;
     }

@@ -348,7 +348,7 @@ impl Gateway {
         let features = self.features;
         let core = features.core.clone();
         let retaining = tokio::spawn(retain(core.directory.clone(), self.retention));
-        let hearing = self.links.1.map(|socket| {
+        let link_task = self.links.1.map(|socket| {
             let directory = core.directory.clone();
             tokio::spawn(self.links.0.serve(socket, Box::new(move |agent| launch_linked(&directory, agent))))
         });
@@ -370,8 +370,8 @@ impl Gateway {
         retaining.abort();
         attaching.iter().for_each(tokio::task::JoinHandle::abort);
         let stopped = async {
-            if let Some(hearing) = hearing {
-                hearing.abort();
+            if let Some(link_task) = link_task {
+                link_task.abort();
             }
             // Runtimes stop before connections do: clients still receive their last output.
             self.runtimes.shutdown().await;
@@ -594,12 +594,15 @@ fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
 /// Returns the function that types in the shared terminals of this folder, for the dialects of agents that run in them.
 fn types_in(terminals: PathBuf) -> TypeInTerminal {
     Box::new(move |terminal, request| {
-        let request = serde_json::from_slice(request).map_err(|why| why.to_string())?;
-        let outcome = plexus_terminal::attachment::type_if(&terminals, terminal, request).map_err(|why| match why {
-            TerminalError::NotFound(_) => "its shared terminal has ended, or was started by an older plexus".to_owned(),
-            why => why.to_string(),
-        })?;
-        serde_json::to_vec(&outcome).map_err(|why| why.to_string())
+        let request = serde_json::from_slice(request).map_err(|error| error.to_string())?;
+        let outcome =
+            plexus_terminal::attachment::type_if(&terminals, terminal, request).map_err(|error| match error {
+                TerminalError::NotFound(_) => {
+                    "its shared terminal has ended, or was started by an older plexus".to_owned()
+                }
+                error => error.to_string(),
+            })?;
+        serde_json::to_vec(&outcome).map_err(|error| error.to_string())
     })
 }
 

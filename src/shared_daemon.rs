@@ -116,16 +116,16 @@ impl SharedDaemon {
 
     /// Attaches the server at the path, if that is safe. A reason against it is logged once.
     async fn attach(&self, directory: &Directory, logged: Option<String>) -> DaemonState {
-        let refuse = |why: String| {
-            if logged.as_ref() != Some(&why) {
-                tracing::warn!(socket = %self.socket.display(), "not attached: {why}");
+        let refuse = |reason: String| {
+            if logged.as_ref() != Some(&reason) {
+                tracing::warn!(socket = %self.socket.display(), "not attached: {reason}");
             }
-            DaemonState::Away { not_listening: None, refused: Some(why) }
+            DaemonState::Away { not_listening: None, refused: Some(reason) }
         };
         let socket = match self.find().await {
             Ok(Some(socket)) => socket,
             Ok(None) => return AWAY,
-            Err(why) => return refuse(why.to_string()),
+            Err(reason) => return refuse(reason.to_string()),
         };
         if connected(directory, &socket.path, &self.id).is_some() {
             return AWAY;
@@ -144,7 +144,7 @@ impl SharedDaemon {
                 tracing::info!(socket = %socket.path.display(), "a server that terminals share was found");
                 DaemonState::Attached(socket)
             }
-            Err(why) => refuse(why),
+            Err(reason) => refuse(reason),
         }
     }
 

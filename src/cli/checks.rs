@@ -320,10 +320,10 @@ pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
     match (runtime.state, &runtime.connect) {
         (RuntimeState::Ready, _) => {
             let agent = runtime.agent.clone().unwrap_or_else(|| runtime.dialect.clone());
-            let can: Vec<&str> =
-                runtime.capabilities.iter().flat_map(|can| can.iter()).map(|one| one.as_str()).collect();
-            let can = if can.is_empty() { String::new() } else { format!("; it can: {}", can.join(", ")) };
-            checks.ok(&name, format!("ready: {agent}{can}"));
+            let names: Vec<&str> =
+                runtime.capabilities.iter().flat_map(|names| names.iter()).map(|one| one.as_str()).collect();
+            let names = if names.is_empty() { String::new() } else { format!("; it can: {}", names.join(", ")) };
+            checks.ok(&name, format!("ready: {agent}{names}"));
             if let Some(reviewer) = &runtime.reviewer {
                 checks.warn(
                     &name,

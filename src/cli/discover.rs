@@ -200,7 +200,7 @@ impl std::fmt::Display for VersionProblem {
 
 /// The first line that `PROGRAM ARGS` prints; otherwise the reason, as text.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
-    probe(program, args, VERSION_TIMEOUT).await.map_err(|reason| reason.to_string())
+    probe(program, args, VERSION_TIMEOUT).await.map_err(|error| error.to_string())
 }
 
 /// The first line that `PROGRAM --version` prints within `time`.
@@ -292,7 +292,7 @@ pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
     };
-    let context = ConfigContext::from_process(exe.to_owned()).map_err(|reason| reason.to_string())?;
+    let context = ConfigContext::from_process(exe.to_owned()).map_err(|error| error.to_string())?;
     match Config::load(&file, &context) {
         Ok(config) => Ok(Some((file, config))),
         Err(reason) => Err(reason.to_string()),

@@ -182,18 +182,18 @@ pub(crate) fn age(at: Timestamp) -> String {
 }
 
 /// Formats rows under headings, in columns as wide as their content.
-pub(crate) fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(paint: Paint, headings: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([heads[column].chars().count()]).max().unwrap_or_default()
+        cells.chain([headings[column].chars().count()]).max().unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
     let format = |cells: &[String]| {
         let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-    let mut out = format!("{}\n", paint.dim(&format(&heads)));
+    let headings: Vec<String> = headings.iter().map(ToString::to_string).collect();
+    let mut out = format!("{}\n", paint.dim(&format(&headings)));
     for row in rows {
         out.push_str(&format(row));
         out.push('\n');

@@ -261,8 +261,8 @@ impl<'d, 'i> TableFields<'d, 'i> {
         let (span, text) = self.text(key, example)?;
         match expand(&text, |var| context.var(var)) {
             Ok(secret) => Some(secret),
-            Err(why) => {
-                self.problem(span, key, why);
+            Err(reason) => {
+                self.problem(span, key, reason);
                 None
             }
         }

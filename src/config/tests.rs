@@ -20,7 +20,7 @@ fn around() -> ConfigContext {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    Config::parse(text, "p.toml", &around()).map_err(|why| why.to_string())
+    Config::parse(text, "p.toml", &around()).map_err(|error| error.to_string())
 }
 
 /// Everything a configuration says, in a form that can be compared.

@@ -161,8 +161,8 @@ async fn subscribe(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
     let notifier = &state.notifier;
-    let refused = |why: String| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
+    let refused = |reason: String| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {reason}"))
     };
     DeliveryTarget::from_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
     let key = Some(notifier.shared.keys.public.clone());

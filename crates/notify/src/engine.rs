@@ -98,7 +98,7 @@ pub(super) async fn run(notifier: Notifier, core: Core, from: Position) {
         notifier,
         core,
     };
-    if let Err(error) = engine.notifier.settle().await {
+    if let Err(error) = engine.notifier.update_keys().await {
         tracing::warn!(error, "subscriptions to an earlier key could not be removed");
     }
     engine.targets().await;

@@ -297,10 +297,10 @@ impl Notifier {
     }
 
     /// Drops subscriptions that were made for another key, or that two devices have; the others are marked with the gateway's key.
-    async fn settle(&self) -> Result<(), String> {
+    async fn update_keys(&self) -> Result<(), String> {
         let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
-        let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
-        for name in self.with(|_, subscription| strange(subscription)) {
+        let has_other_key = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
+        for name in self.with(|_, subscription| has_other_key(subscription)) {
             tracing::info!(name, "a subscription was made for another key: its page subscribes again");
             self.change(&name, TargetRow::mark_lapsed).await?;
         }
@@ -360,8 +360,8 @@ impl Notifier {
         };
         match delivery {
             Ok(Delivery { target, headers, body }) => self.shared.sender.send(&target, headers, body).await,
-            Err(why) => {
-                tracing::warn!(why, "a notification cannot be sent");
+            Err(reason) => {
+                tracing::warn!(reason, "a notification cannot be sent");
                 sender::PostOutcome::Refused(0)
             }
         }

@@ -135,7 +135,7 @@ impl DeliveryTarget {
 pub fn check_service(service: &str) -> Result<(), String> {
     let fix = "write a host or an origin: \"push.example.org\", \"https://push.example.org:8443\"";
     let url = if service.contains("://") { service.to_owned() } else { format!("https://{service}") };
-    let target = DeliveryTarget::from_config(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
+    let target = DeliveryTarget::from_config(&url).map_err(|reason| format!("\"{service}\" {reason}: {fix}"))?;
     if target.path != "/" || (!service.contains("://") && service.contains(':')) {
         return Err(format!("\"{service}\" is neither a host nor an origin: {fix}"));
     }
@@ -225,12 +225,12 @@ pub(super) struct Sender {
 impl Sender {
     /// Makes one attempt, over a connection that nothing else uses. Takes [`ATTEMPT`] at most.
     pub(super) async fn send(&self, target: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> PostOutcome {
-        let why = match tokio::time::timeout(ATTEMPT, self.try_send(target, headers, body)).await {
+        let reason = match tokio::time::timeout(ATTEMPT, self.try_send(target, headers, body)).await {
             Ok(Ok(outcome)) => return outcome,
-            Ok(Err(why)) => why,
+            Ok(Err(reason)) => reason,
             Err(_) => "no answer in time".to_owned(),
         };
-        tracing::debug!(origin = target.origin(), why, "a notification could not be sent");
+        tracing::debug!(origin = target.origin(), reason, "a notification could not be sent");
         PostOutcome::Later(None)
     }
 
@@ -262,9 +262,9 @@ async fn tls_config() -> Result<Arc<ClientConfig>, String> {
         let provider = Arc::new(crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|error| error.to_string())?.with_native_roots().map_err(|error| {
-            let why = "no system certificates were found: install them (ca-certificates), or set SSL_CERT_FILE";
-            tracing::warn!(%error, "{why}");
-            why.to_owned()
+            let reason = "no system certificates were found: install them (ca-certificates), or set SSL_CERT_FILE";
+            tracing::warn!(%error, "{reason}");
+            reason.to_owned()
         });
         Ok(Arc::new(config?.with_no_client_auth()))
     };

@@ -478,18 +478,18 @@ mod tests {
         };
         let body =
             |more: Value, grant: Option<&Grant>| told(risky(more), grant).payload["body"].as_str().unwrap().to_owned();
-        let why = "Why: deletes outside the folder; sends TOKEN=•••";
-        assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
+        let reason = "Why: deletes outside the folder; sends TOKEN=•••";
+        assert_eq!(body(json!({}), None), format!("touch a.txt\n{reason}\n“My work”"));
         assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
         let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
         let place = Unavailable::Risk.text();
-        assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
+        assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{reason}\n{place}\n“My work”"));
         assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("this device"));
         let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
         assert!(!body(json!({}), Some(&watches)).contains("this device"), "it may answer nothing anyway");
         // A long request never pushes the reasons out; many reasons still fit.
         let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
-        assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");
+        assert!(long.contains(&format!("…\n{reason}\n{place}\n")), "{long}");
         let many = told(risky(json!({ "risk_reasons": vec!["\"deletes\" 漢字"; 500] })), Some(&limited)).payload;
         assert!(
             many.to_string().len() <= PAYLOAD_MAX && many["body"].as_str().unwrap().starts_with("touch a.txt\nWhy: ")

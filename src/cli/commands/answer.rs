@@ -102,9 +102,9 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     } else if args.allow || args.deny {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
-                let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
+                let option = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
                 return Err(CommandFailure::plain(format!(
-                    "this request needs more than --allow: answer with {want}, or --deny"
+                    "this request needs more than --allow: answer with {option}, or --deny"
                 )));
             }
             _ => answer.ok = Some(args.allow),

@@ -68,8 +68,8 @@ fn init_log(file: Option<&Path>) -> anyhow::Result<()> {
     // Fails only if a log is set already.
     let _ = match file {
         Some(path) => {
-            let cannot = |error| CommandFailure::plain(format!("--log-file {}: {error}", path.display()));
-            layer.with_writer(Mutex::new(LogFile::open(path).map_err(cannot)?)).with_ansi(false).try_init()
+            let failed = |error| CommandFailure::plain(format!("--log-file {}: {error}", path.display()));
+            layer.with_writer(Mutex::new(LogFile::open(path).map_err(failed)?)).with_ansi(false).try_init()
         }
         None => layer.with_writer(std::io::stderr).with_ansi(Paint::stderr().is_on()).try_init(),
     };

@@ -206,8 +206,8 @@ fn format_ceilings(all: &CeilingsView, kind: Option<CeilingKind>) -> String {
     let mut out = String::new();
     if kind != Some(CeilingKind::Session) {
         let costs = all.today.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
-        let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(all.today.tokens()))]).collect();
-        out.push_str(&format!("a day: {} (today: {})\n", format_ceiling(&all.day), spent.join(", ")));
+        let today: Vec<String> = costs.chain([format!("{} tokens", short_count(all.today.tokens()))]).collect();
+        out.push_str(&format!("a day: {} (today: {})\n", format_ceiling(&all.day), today.join(", ")));
     }
     if kind != Some(CeilingKind::Day) {
         out.push_str(&format!("each session: {}\n", format_ceiling(&all.session)));

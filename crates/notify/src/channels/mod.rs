@@ -50,7 +50,7 @@ pub struct SettingError {
     /// The key.
     pub setting: &'static str,
     /// The reason, in words; an example is added.
-    pub why: String,
+    pub reason: String,
 }
 
 /// A way to notify the owner.
@@ -134,7 +134,7 @@ impl fmt::Debug for ConfiguredChannel {
 /// Parses the address in a setting.
 pub(super) fn target(settings: &ChannelSettings, name: &'static str) -> Result<DeliveryTarget, SettingError> {
     let url = settings.get(name).map_or("", |url| url.0.as_str());
-    DeliveryTarget::from_config(url).map_err(|why| SettingError { setting: name, why })
+    DeliveryTarget::from_config(url).map_err(|reason| SettingError { setting: name, reason })
 }
 
 /// Adds a header, if its value is a valid one.

@@ -27,19 +27,22 @@ pub(super) const KIND: ChannelKind = ChannelKind {
         let (token, chat_id) = (value("token"), value("chat_id"));
         // `<bot's number>:<letters>`: it becomes a part of the path.
         if !token.contains(':') || !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":_-".contains(&byte)) {
-            return Err(SettingError { setting: "token", why: "is not the token of a bot".into() });
+            return Err(SettingError { setting: "token", reason: "is not the token of a bot".into() });
         }
         let number = chat_id.strip_prefix('-').unwrap_or(chat_id);
         let named = chat_id.strip_prefix('@').is_some_and(|name| !name.is_empty());
         if !named && (number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(SettingError { setting: "chat_id", why: "is neither a number nor a channel's @name".into() });
+            return Err(SettingError {
+                setting: "chat_id",
+                reason: "is neither a number nor a channel's @name".into(),
+            });
         }
         let server = match value("url") {
             "" => API,
             url => url.trim_end_matches('/'),
         };
         let url = format!("{server}/bot{token}/sendMessage");
-        let target = DeliveryTarget::from_config(&url).map_err(|why| SettingError { setting: "url", why })?;
+        let target = DeliveryTarget::from_config(&url).map_err(|reason| SettingError { setting: "url", reason })?;
         Ok(Arc::new(Telegram { target, url, chat_id: chat_id.to_owned() }))
     },
 };
