@@ -20,7 +20,8 @@ use super::system::{mint, now};
 use plexus_protocol::api::changes::{ChangeDiff, ChangesView, StoredPatch, UndoneChange};
 use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
 use plexus_workspace::{
-    Comparison, FolderLook, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, read_path, shown_path,
+    Comparison, FolderScan, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, display_path,
+    read_path,
 };
 pub use review::ReviewComment;
 pub use view::ChangesError;
@@ -64,7 +65,7 @@ struct SessionTurn {
 struct OpenFolder {
     calls: Arc<Semaphore>,
     store: Mutex<Option<Arc<FolderStore>>>,
-    scanned: Mutex<Option<(FolderLook, Instant)>>,
+    scanned: Mutex<Option<(FolderScan, Instant)>>,
     /// The end of a scan of a folder that was too large, and its error.
     too_large: Mutex<Option<(WorkspaceError, Instant)>>,
     maintained: Mutex<Instant>,
@@ -86,13 +87,13 @@ impl FolderCall {
             return Ok(Arc::clone(store));
         }
         let private = || WorkspaceError::Private;
-        let store = self.changes.stores.get().ok_or_else(private)?.of(Path::new(&self.cwd))?;
+        let store = self.changes.stores.get().ok_or_else(private)?.open(Path::new(&self.cwd))?;
         *open = Some(Arc::clone(&store));
         Ok(store)
     }
 
     /// Scans the folder, unless it was just scanned. Blocks.
-    fn fresh_scan(&self) -> Result<FolderLook, WorkspaceError> {
+    fn fresh_scan(&self) -> Result<FolderScan, WorkspaceError> {
         let cached = self.folder.scanned.lock().clone();
         match cached.filter(|(_, at)| at.elapsed() < FRESH) {
             Some((scan, _)) => Ok(scan),
@@ -101,13 +102,13 @@ impl FolderCall {
     }
 
     /// Scans the folder. Blocks.
-    fn scan(&self) -> Result<FolderLook, WorkspaceError> {
+    fn scan(&self) -> Result<FolderScan, WorkspaceError> {
         let too_large = self.folder.too_large.lock().clone();
         if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < LEFT_ALONE) {
             return Err(error);
         }
         let begun = Instant::now();
-        let scan = self.store()?.look();
+        let scan = self.store()?.scan();
         if let Err(error @ (WorkspaceError::Slow(_) | WorkspaceError::TooManyFiles)) = &scan {
             *self.folder.too_large.lock() = Some((error.clone(), Instant::now()));
         }
@@ -118,7 +119,7 @@ impl FolderCall {
 
     fn changes(&self, session: &SessionId, run: Option<&RunId>) -> Result<SessionChanges, WorkspaceError> {
         let store = self.store()?;
-        if !store.knows(session.as_str())? {
+        if !store.has_moments(session.as_str())? {
             return Err(if run.is_some() { WorkspaceError::NoRun } else { WorkspaceError::NoBase });
         }
         store.changes(session.as_str(), run.map(RunId::as_str), &self.fresh_scan()?)
@@ -272,7 +273,7 @@ fn whole_patch(
         }
     };
     // A name may have line breaks of its own.
-    let line = |path: &Vec<u8>| format!("# left out: {}: {}\n", shown_path(path).escape_debug(), reason(path));
+    let line = |path: &Vec<u8>| format!("# left out: {}: {}\n", display_path(path).escape_debug(), reason(path));
     let head: String = patch.left_out.iter().map(line).collect();
     Ok([head.into_bytes(), patch.bytes].concat())
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plexus_workspace::CachedWalks;
 pub use plexus_workspace::FOUND_MAX as FILES_MAX;
-use plexus_workspace::KeptWalks;
 use tokio::sync::Semaphore;
 
 /// Maximum length of a query, in characters; a longer one is refused.
@@ -26,7 +26,7 @@ pub struct FoundFiles {
 
 /// The files of recently walked folders.
 pub(super) struct FolderWalks {
-    cache: Arc<KeptWalks>,
+    cache: Arc<CachedWalks>,
     walks: Arc<Semaphore>,
 }
 

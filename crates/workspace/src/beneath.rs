@@ -90,7 +90,7 @@ impl Beneath {
             FileType::Directory => Ok(Found::Folder),
             FileType::RegularFile => Ok(self.read(path, most).map_or(Found::Other, |(bytes, mode)| {
                 let mode = if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
-                Found::File(FileSide { mode, name: ObjectName::of_blob(&bytes) })
+                Found::File(FileSide { mode, name: ObjectName::from_blob(&bytes) })
             })),
             _ => Ok(Found::Other),
         }
@@ -124,11 +124,11 @@ impl Beneath {
         Ok(())
     }
 
-    /// Writes a file under the name `beside` next to `path`. Its permissions are those of the file at `path`, or 0644, with the
+    /// Writes a file under the name `temporary` next to `path`. Its permissions are those of the file at `path`, or 0644, with the
     /// execute bits of `mode`.
-    pub(crate) fn write_beside(&self, path: &[u8], beside: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_temporary(&self, path: &[u8], temporary: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         let (above, name) = self.holder(path)?;
-        let mut file = File::from(openat(&above.0, beside, NEW_FILE, Mode::from_raw_mode(0o600))?);
+        let mut file = File::from(openat(&above.0, temporary, NEW_FILE, Mode::from_raw_mode(0o600))?);
         file.write_all(content)?;
         let has = statat(&above.0, name, AtFlags::SYMLINK_NOFOLLOW).map_or(0o644, |stat| stat.st_mode & 0o777);
         let bits = if mode & 0o100 != 0 { has | (has & 0o444) >> 2 } else { has & !0o111 };
@@ -136,22 +136,22 @@ impl Beneath {
         file.sync_all()
     }
 
-    /// Moves the file `beside` to `path`, and replaces an empty folder there.
-    pub(crate) fn move_into_place(&self, path: &[u8], beside: &str) -> io::Result<()> {
+    /// Moves the file `temporary` to `path`, and replaces an empty folder there.
+    pub(crate) fn move_temporary(&self, path: &[u8], temporary: &str) -> io::Result<()> {
         let (above, name) = self.holder(path)?;
         match unlinkat(&above.0, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
-        renameat(&above.0, beside, &above.0, name)?;
+        renameat(&above.0, temporary, &above.0, name)?;
         above.sync()
     }
 
-    /// Removes the file that an interrupted [`Beneath::write_beside`] left.
-    pub(crate) fn remove_beside(&self, path: &[u8], beside: &str) {
+    /// Removes the file that an interrupted [`Beneath::write_temporary`] left.
+    pub(crate) fn remove_temporary(&self, path: &[u8], temporary: &str) {
         if let Ok((above, _)) = self.holder(path) {
             // Usually there is no file to remove.
-            let _ = unlinkat(&above.0, beside, AtFlags::empty());
+            let _ = unlinkat(&above.0, temporary, AtFlags::empty());
         }
     }
 

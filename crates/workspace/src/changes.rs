@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::{Result, WorkspaceError};
-use crate::names::{ObjectName, shown_path};
+use crate::names::{ObjectName, display_path};
 use crate::store::FolderStore;
-use crate::values::{FolderLook, Moment, MomentKind, PathChange, TreeDifference};
+use crate::values::{FolderScan, Moment, MomentKind, PathChange, TreeDifference};
 
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +83,16 @@ struct Step<'a> {
 }
 
 impl FolderStore {
-    /// Lists the changes between the base of a session and a look, or those of one run.
+    /// Lists the changes between the base of a session and a scan, or those of one run.
     ///
     /// # Errors
     /// Returns [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and errors of git.
-    pub fn changes(&self, session: &str, run: Option<&str>, look: &FolderLook) -> Result<SessionChanges> {
+    pub fn changes(&self, session: &str, run: Option<&str>, scan: &FolderScan) -> Result<SessionChanges> {
         let moments = self.moments(session)?;
         let (Some(base), Some(last)) = (moments.first(), moments.last()) else { return Err(WorkspaceError::NoBase) };
         let (late_paths, late_cut) = {
             let _turn = self.turn()?;
-            self.paths_between(last.tree, look.tree)?
+            self.paths_between(last.tree, scan.tree)?
         };
         let started = |moment: &Moment| match &moment.kind {
             MomentKind::RunStart(run) => Some(run.clone()),
@@ -108,10 +108,10 @@ impl FolderStore {
         });
         let runs = runs.collect();
         let (old, new) = match run {
-            None => (base.tree, look.tree),
+            None => (base.tree, scan.tree),
             Some(run) => {
                 let at = steps.iter().position(|step| step.run == Some(run)).ok_or(WorkspaceError::NoRun)?;
-                (moments[at].tree, moments.get(at + 1).map_or(look.tree, |next| next.tree))
+                (moments[at].tree, moments.get(at + 1).map_or(scan.tree, |next| next.tree))
             }
         };
         let found = self.difference(old, new)?;
@@ -126,15 +126,15 @@ impl FolderStore {
 /// Finds the authors of each file. Files below folders that could not be listed at the beginning are left out, because
 /// it is unknown whether they are new.
 fn attributed(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSet<&str>) -> Vec<SessionChange> {
-    let mut wanted: BTreeMap<String, (BTreeSet<usize>, bool)> = BTreeMap::new();
+    let mut authors: BTreeMap<String, (BTreeSet<usize>, bool)> = BTreeMap::new();
     for file in &found.files {
         for path in std::iter::once(&file.path).chain(&file.from) {
-            wanted.insert(shown_path(path), (BTreeSet::new(), false));
+            authors.insert(display_path(path), (BTreeSet::new(), false));
         }
     }
     for (at, step) in steps.iter().enumerate() {
         for path in step.paths {
-            match wanted.get_mut(path) {
+            match authors.get_mut(path) {
                 Some((runs, _)) if step.run.is_some() => drop(runs.insert(at)),
                 Some((_, others)) => *others = true,
                 None => {}
@@ -142,13 +142,13 @@ fn attributed(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSe
         }
     }
     let listed = |file: &&PathChange| {
-        let path = shown_path(&file.path);
+        let path = display_path(&file.path);
         file.old.is_some() || !unknown.iter().any(|folder| path.starts_with(folder))
     };
     let one = |file: &PathChange| {
         let (mut runs, mut others) = (BTreeSet::<usize>::new(), false);
         for path in std::iter::once(&file.path).chain(&file.from) {
-            if let Some((more, other)) = wanted.get(&shown_path(path)) {
+            if let Some((more, other)) = authors.get(&display_path(path)) {
                 runs.extend(more);
                 others |= *other;
             }

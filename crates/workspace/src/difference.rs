@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Result, WorkspaceError};
 use crate::git::Limits;
 use crate::hunks::{PatchHunk, split};
-use crate::names::{ObjectName, shown_path};
+use crate::names::{ObjectName, display_path};
 use crate::store::{FolderStore, LIST_MAX, SHORT};
 use crate::values::{Comparison, FileSide, PLACEHOLDER, PathChange, PathList, PathStatus, TreeDifference};
 
@@ -83,7 +83,7 @@ impl FolderStore {
         let cut = found.cut;
         let found = if cut { found.stdout } else { found.checked("comparing two states of the folder")?.stdout };
         let end = found.iter().rposition(|byte| *byte == 0).unwrap_or(0);
-        let paths = found[..end].split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(shown_path).collect();
+        let paths = found[..end].split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(display_path).collect();
         let mut caches = self.caches.lock();
         if caches.paths.len() >= REMEMBERED {
             caches.paths.clear();
@@ -238,10 +238,10 @@ impl FolderStore {
             return Ok(FilePatch::default());
         }
         let _turn = self.turn()?;
-        self.patch_of(old, new, file)
+        self.file_patch_between(old, new, file)
     }
 
-    pub(crate) fn patch_of(&self, old: ObjectName, new: ObjectName, file: &PathChange) -> Result<FilePatch> {
+    pub(crate) fn file_patch_between(&self, old: ObjectName, new: ObjectName, file: &PathChange) -> Result<FilePatch> {
         let paths: Vec<&[u8]> = std::iter::once(&file.path).chain(&file.from).map(Vec::as_slice).collect();
         let options = ["-p", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"];
         let found = self.compare(&options, (old, new), &paths, FILE_PATCH_MAX)?;
@@ -274,19 +274,19 @@ impl FolderStore {
             std::iter::once(0).filter(|_| bytes.starts_with(b"diff --git ")).chain(inner).collect()
         };
         // Lines of content begin with a mark, so a line that begins with `diff --git ` begins a file.
-        let mut begun = starts(&bytes);
+        let mut offsets = starts(&bytes);
         if cut {
-            bytes.truncate(begun.pop().unwrap_or(0));
+            bytes.truncate(offsets.pop().unwrap_or(0));
         }
-        let kept: Vec<&[u8]> =
-            begun.iter().map(|at| bytes[*at..].split(|byte| *byte == b'\n').next().unwrap_or_default()).collect();
-        let wanted = |file: &&PathChange| only.is_none_or(|only| only.path == file.path);
+        let headers: Vec<&[u8]> =
+            offsets.iter().map(|at| bytes[*at..].split(|byte| *byte == b'\n').next().unwrap_or_default()).collect();
+        let is_requested = |file: &&PathChange| only.is_none_or(|only| only.path == file.path);
         let has = |file: &PathChange| {
             let end = crate::names::header_path(b"b/", &file.path);
-            kept.iter().any(|line| line.ends_with(end.as_bytes()))
+            headers.iter().any(|line| line.ends_with(end.as_bytes()))
         };
         let placeholder = |file: &PathChange| file.old.iter().chain(&file.new).any(|side| side.mode == PLACEHOLDER);
-        let left = listed.files.iter().filter(wanted).filter(|file| placeholder(file) || (cut && !has(file)));
+        let left = listed.files.iter().filter(is_requested).filter(|file| placeholder(file) || (cut && !has(file)));
         let left_out = left.map(|file| file.path.clone()).collect();
         Ok(WholePatch { bytes, left_out })
     }
@@ -306,8 +306,8 @@ fn parse_raw(text: &[u8]) -> TreeDifference {
     let mut out = TreeDifference::default();
     let mut parts = text.split(|byte| *byte == 0);
     while let Some(facts) = parts.next().and_then(|facts| facts.strip_prefix(b":")) {
-        let words: Vec<&[u8]> = facts.split(|byte| *byte == b' ').collect();
-        let [old_mode, new_mode, old, new, status] = words[..] else { break };
+        let fields: Vec<&[u8]> = facts.split(|byte| *byte == b' ').collect();
+        let [old_mode, new_mode, old, new, status] = fields[..] else { break };
         let Some(first) = parts.next() else { break };
         let renamed = matches!(status.first(), Some(b'R' | b'C'));
         let second = if renamed { parts.next() } else { None };
@@ -338,8 +338,8 @@ fn parse_numstat(text: &[u8]) -> BTreeMap<&[u8], Option<(usize, usize)>> {
     let mut out = BTreeMap::new();
     let mut parts = text.split(|byte| *byte == 0);
     while let Some(part) = parts.next() {
-        let mut words = part.splitn(3, |byte| *byte == b'\t');
-        let (Some(added), Some(removed), Some(path)) = (words.next(), words.next(), words.next()) else { break };
+        let mut fields = part.splitn(3, |byte| *byte == b'\t');
+        let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else { break };
         let path = if path.is_empty() {
             // Both paths of a renamed file come after it.
             let Some(path) = parts.next().and_then(|_| parts.next()) else { break };

@@ -14,25 +14,25 @@ pub enum WorkspaceError {
     #[error("the folder could not be read within {0} seconds: it may be very large, or its disk hangs; try again")]
     Slow(u64),
     /// Git failed.
-    #[error("{doing}: git reports: {words}")]
+    #[error("{action}: git reports: {text}")]
     Git {
         /// The action that failed.
-        doing: &'static str,
+        action: &'static str,
         /// The error output of git, shortened.
-        words: String,
+        text: String,
     },
     /// The system refused to read or write.
-    #[error("{doing}: {words}")]
+    #[error("{action}: {text}")]
     Disk {
         /// The action that failed.
-        doing: &'static str,
+        action: &'static str,
         /// The error text of the system.
-        words: String,
+        text: String,
     },
     /// A file of the store does not have the content that its name promises.
     #[error("the store of this folder is damaged: {0}")]
     Damaged(String),
-    /// The folder has more files than a look may read.
+    /// The folder has more files than a scan may read.
     #[error(
         "the folder has too many files that are neither ignored nor known: add a .gitignore, or start in a folder below"
     )]
@@ -70,6 +70,6 @@ pub enum WorkspaceError {
 pub type Result<T> = std::result::Result<T, WorkspaceError>;
 
 /// Makes a function that converts an error of the system into one that names the action.
-pub(crate) fn disk<E: Into<io::Error>>(doing: &'static str) -> impl Fn(E) -> WorkspaceError {
-    move |error| WorkspaceError::Disk { doing, words: error.into().to_string() }
+pub(crate) fn disk<E: Into<io::Error>>(action: &'static str) -> impl Fn(E) -> WorkspaceError {
+    move |error| WorkspaceError::Disk { action, text: error.into().to_string() }
 }

@@ -20,10 +20,10 @@ use crate::error::{Result, WorkspaceError, disk};
 
 /// Address space of a child in KiB; a child that needs more fails, and so does the call.
 const MEMORY_KIB: u64 = 512 << 10;
-/// Niceness added to a child, so that looks yield to agents.
+/// Niceness added to a child, so that scans yield to agents.
 const NICE: i32 = 10;
 /// Maximum number of bytes of the error output in an error text; further ones are dropped.
-const WORDS_MAX: usize = 600;
+const ERROR_TEXT_MAX: usize = 600;
 /// Maximum number of bytes of the error output that are read; further ones are dropped.
 const STDERR_MAX: usize = 64 << 10;
 /// Time for a killed child to end; for one that hangs longer in the system, a thread waits.
@@ -73,19 +73,19 @@ impl GitOutput {
     }
 
     /// Returns the error output on one line.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn error_text(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let words: String = lines.join("; ").chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect();
-        if words.is_empty() { "git was stopped at a limit, or failed without a word".into() } else { words }
+        let text: String = lines.join("; ").chars().filter(|c| !c.is_control()).take(ERROR_TEXT_MAX).collect();
+        if text.is_empty() { "git was stopped at a limit, or failed without a word".into() } else { text }
     }
 
     /// Returns the complete output of a child that succeeded.
-    pub(crate) fn checked(self, doing: &'static str) -> Result<Self> {
+    pub(crate) fn checked(self, action: &'static str) -> Result<Self> {
         if self.cut {
-            return Err(WorkspaceError::Git { doing, words: "the output is too long".into() });
+            return Err(WorkspaceError::Git { action, text: "the output is too long".into() });
         }
-        if self.success { Ok(self) } else { Err(WorkspaceError::Git { doing, words: self.words() }) }
+        if self.success { Ok(self) } else { Err(WorkspaceError::Git { action, text: self.error_text() }) }
     }
 }
 
@@ -142,7 +142,7 @@ impl Git {
         command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|why| match self.folder.is_dir() {
             true => WorkspaceError::GitMissing(why.to_string()),
-            false => WorkspaceError::Disk { doing: "entering the folder", words: why.to_string() },
+            false => WorkspaceError::Disk { action: "entering the folder", text: why.to_string() },
         })?;
         let group = Pid::from_child(&child);
         // If this is refused, the child has the priority of the gateway.

@@ -190,7 +190,7 @@ fn delta_of_itself_makes_one_file_unreadable() {
     std::fs::write(place.join(format!("{stem}.pack")), pack).unwrap();
     std::fs::write(place.join(format!("{stem}.idx")), idx).unwrap();
     // The index names it where the file's own blob stood.
-    let blob = crate::ObjectName::of_blob(b"a\n");
+    let blob = crate::ObjectName::from_blob(b"a\n");
     let mut index = std::fs::read(rig.path(".git/index")).unwrap();
     index.truncate(index.len() - 20);
     let at = index.windows(20).position(|window| window == blob.bytes()).unwrap();
@@ -225,7 +225,7 @@ fn repository_of_another_user_is_not_used() {
     chown(rig.base().join(".git"), Some(65_534), Some(65_534)).unwrap();
     assert_eq!(project_of(&rig.work()).branch, None);
     rig.begin();
-    assert!(!rig.store().place.join("objects/info/alternates").exists());
+    assert!(!rig.store().directory.join("objects/info/alternates").exists());
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn links_in_the_place_of_git_are_not_followed() {
     symlink("/dev/zero", rig.path(".git/info/exclude")).unwrap();
     symlink("/dev/zero", rig.path(".gitignore")).unwrap();
     rig.begin();
-    assert!(!rig.store().place.join("objects/info/alternates").exists());
+    assert!(!rig.store().directory.join("objects/info/alternates").exists());
     rig.write("a", "b\n");
     assert_eq!(rig.changes().at(b"a").unwrap().file.compared, Comparison::Text);
 }
@@ -247,5 +247,5 @@ fn folder_that_vanishes_is_an_error() {
     let rig = Rig::new();
     let store = rig.store();
     std::fs::remove_dir(rig.work()).unwrap();
-    assert!(matches!(store.look(), Err(WorkspaceError::Disk { .. })));
+    assert!(matches!(store.scan(), Err(WorkspaceError::Disk { .. })));
 }

@@ -55,9 +55,9 @@ pub fn without_hunk(new: &[u8], hunk: &PatchHunk<'_>) -> Option<Vec<u8>> {
 /// Parses the hunk at the beginning of `text`.
 fn one(text: &[u8]) -> Option<PatchHunk<'_>> {
     let end = text.iter().take(HEADER_MAX).position(|byte| *byte == b'\n')? + 1;
-    let mut words = text.strip_prefix(b"@@ -")?[..end - 4].split(|byte| *byte == b' ');
-    let (old_start, old_lines) = range(words.next()?)?;
-    let (new_start, new_lines) = range(words.next()?.strip_prefix(b"+")?)?;
+    let mut ranges = text.strip_prefix(b"@@ -")?[..end - 4].split(|byte| *byte == b' ');
+    let (old_start, old_lines) = range(ranges.next()?)?;
+    let (new_start, new_lines) = range(ranges.next()?.strip_prefix(b"+")?)?;
     let (mut old_left, mut new_left, mut at) = (old_lines, new_lines, end);
     while old_left > 0 || new_left > 0 {
         let length = text[at..].iter().position(|byte| *byte == b'\n')? + 1;

@@ -1,6 +1,6 @@
 //! Changes of folders, stored in private git repositories.
 //!
-//! [`FolderStores`] opens a [`FolderStore`] for each working folder. [`FolderStore::look`] stores the state of the
+//! [`FolderStores`] opens a [`FolderStore`] for each working folder. [`FolderStore::scan`] stores the state of the
 //! folder as a tree, [`FolderStore::mark`] records it as a moment of a session, [`FolderStore::changes`] lists the
 //! differences, and [`FolderStore::undo`] undoes a change. The repository of the folder itself is not trusted: none of
 //! its settings, hooks or filters has an effect.
@@ -15,10 +15,10 @@ mod difference;
 mod error;
 mod git;
 mod hunks;
-mod look;
 mod names;
 mod project;
 mod record;
+mod scan;
 mod search;
 mod store;
 mod undo;
@@ -44,13 +44,13 @@ pub use changes::{ChangeAuthor, RunChanges, SessionChange, SessionChanges};
 pub use difference::{COMPARED_MAX, FILE_PATCH_MAX, FilePatch, LISTED_FILES, WHOLE_PATCH_MAX, WholePatch};
 pub use error::{Result, WorkspaceError};
 pub use hunks::{PatchHunk, without_hunk};
-pub use names::{ObjectName, read_path, shown_path};
+pub use names::{ObjectName, display_path, read_path};
 pub use project::{FolderProject, project_of};
 pub use record::NewMoment;
-pub use search::{FOUND_MAX, KeptWalks, WalkedFiles, files_of};
+pub use search::{CachedWalks, FOUND_MAX, WalkedFiles, files_of};
 pub use store::{FolderStore, FolderStores, KEPT_FILE_MAX};
 pub use undo::{UndoOrder, UndoResult, UndoStep, UndoneFiles};
 pub use values::{
-    Comparison, FileSide, FolderLook, Moment, MomentKind, NotKept, PathChange, PathStatus, TreeDifference,
+    Comparison, FileSide, FolderScan, Moment, MomentKind, OmissionReason, PathChange, PathStatus, TreeDifference,
 };
 pub use worktrees::{FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};

@@ -22,7 +22,7 @@ impl ObjectName {
     }
 
     /// Computes the name of a blob from its bytes.
-    pub fn of_blob(bytes: &[u8]) -> Self {
+    pub fn from_blob(bytes: &[u8]) -> Self {
         let mut digest = Sha1::new();
         digest.update(format!("blob {}\0", bytes.len()));
         digest.update(bytes);
@@ -79,14 +79,14 @@ pub(crate) fn checked_id(id: &str) -> Result<&str> {
 }
 
 /// Returns a path as text: unchanged if it is UTF-8, otherwise quoted as git does.
-pub fn shown_path(path: &[u8]) -> String {
+pub fn display_path(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(text) if !text.starts_with('"') => text.to_owned(),
         _ => quoted(b"", path),
     }
 }
 
-/// Parses a path that [`shown_path`] returned.
+/// Parses a path that [`display_path`] returned.
 pub fn read_path(text: &str) -> Vec<u8> {
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return text.as_bytes().to_vec();

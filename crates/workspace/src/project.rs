@@ -34,7 +34,7 @@ pub struct FolderProject {
 
 /// The places of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RepositoryPlaces {
+pub(crate) struct RepositoryPaths {
     /// The top of the working tree that the folder is in.
     pub(crate) top: PathBuf,
     /// The folder with HEAD and the index of this working tree.
@@ -51,24 +51,24 @@ enum GitEntry {
     None,
     /// A repository that does not exist, belongs to another user, or is named in a way that is not followed: the search ends.
     Unusable,
-    Repository(Box<RepositoryPlaces>),
+    Repository(Box<RepositoryPaths>),
 }
 
 /// Reads the project of a folder from the disk. A missing or unreadable folder is a project of its own.
 pub fn project_of(folder: &Path) -> FolderProject {
     let Ok(folder) = folder.canonicalize() else { return itself(folder) };
     match nearest(&folder) {
-        (place, GitEntry::Repository(found)) => {
-            let worktree = (found.root != place && found.private != found.common).then(|| name_of(&place));
+        (folder, GitEntry::Repository(found)) => {
+            let worktree = (found.root != folder && found.private != found.common).then(|| name_of(&folder));
             FolderProject { branch: found.branch.clone(), worktree, ..itself(&found.root) }
         }
-        (place, GitEntry::Unusable) => itself(&place),
+        (folder, GitEntry::Unusable) => itself(&folder),
         (_, GitEntry::None) => itself(&folder),
     }
 }
 
 /// Finds the places of the repository that a folder is in; `None` outside of a usable one.
-pub(crate) fn places_of(folder: &Path) -> Option<RepositoryPlaces> {
+pub(crate) fn repository_of(folder: &Path) -> Option<RepositoryPaths> {
     match nearest(&folder.canonicalize().ok()?) {
         (_, GitEntry::Repository(found)) => Some(*found),
         _ => None,
@@ -78,13 +78,13 @@ pub(crate) fn places_of(folder: &Path) -> Option<RepositoryPlaces> {
 /// Searches for `.git` in the folder and above it, on the same file system.
 fn nearest(folder: &Path) -> (PathBuf, GitEntry) {
     let device = folder.metadata().map(|found| found.dev()).ok();
-    for place in folder.ancestors().take(ANCESTORS) {
-        if place.metadata().map(|found| found.dev()).ok() != device {
+    for folder in folder.ancestors().take(ANCESTORS) {
+        if folder.metadata().map(|found| found.dev()).ok() != device {
             break;
         }
-        match entry_of(place) {
+        match entry_of(folder) {
             GitEntry::None => {}
-            entry => return (place.to_owned(), entry),
+            entry => return (folder.to_owned(), entry),
         }
     }
     (folder.to_owned(), GitEntry::None)
@@ -107,37 +107,37 @@ pub(crate) fn is_own(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| !found.is_symlink() && found.uid() == user)
 }
 
-fn entry_of(place: &Path) -> GitEntry {
-    let git = place.join(".git");
+fn entry_of(folder: &Path) -> GitEntry {
+    let git = folder.join(".git");
     let Ok(found) = git.symlink_metadata() else { return GitEntry::None };
     if found.is_dir() {
         return match head_of(&git) {
             None => GitEntry::None,
             Some(_) if !is_own(&git) => GitEntry::Unusable,
             Some(branch) => {
-                let root = place.to_owned();
+                let root = folder.to_owned();
                 let (top, common) = (root.clone(), git.clone());
-                GitEntry::Repository(Box::new(RepositoryPlaces { top, private: git, common, root, branch }))
+                GitEntry::Repository(Box::new(RepositoryPaths { top, private: git, common, root, branch }))
             }
         };
     }
-    pointed(place, &git, &found).map_or(GitEntry::Unusable, |found| GitEntry::Repository(Box::new(found)))
+    pointed(folder, &git, &found).map_or(GitEntry::Unusable, |found| GitEntry::Repository(Box::new(found)))
 }
 
 /// Reads the repository that a `.git` file points to: of a linked worktree, a submodule, or one in another place.
-fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlaces> {
+fn pointed(folder: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPaths> {
     if !found.is_file() || !is_own(git) {
         return None;
     }
-    let private = pointer(place, read_small(git)?.strip_prefix(b"gitdir:")?)?.canonicalize().ok()?;
+    let private = pointer(folder, read_small(git)?.strip_prefix(b"gitdir:")?)?.canonicalize().ok()?;
     let branch = head_of(&private)?;
-    let top = place.to_owned();
-    let places = match read_small(&private.join("commondir")) {
-        None => RepositoryPlaces { root: top.clone(), top, common: private.clone(), private, branch },
+    let top = folder.to_owned();
+    let paths = match read_small(&private.join("commondir")) {
+        None => RepositoryPaths { root: top.clone(), top, common: private.clone(), private, branch },
         Some(common) => {
             // Anybody can write a `.git` file: only a worktree that its repository knows is part of it.
             let back = pointer(&private, &read_small(&private.join("gitdir"))?)?;
-            if back.file_name() != Some(OsStr::new(".git")) || back.parent()?.canonicalize().ok()? != place {
+            if back.file_name() != Some(OsStr::new(".git")) || back.parent()?.canonicalize().ok()? != folder {
                 return None;
             }
             let common = pointer(&private, &common)?.canonicalize().ok()?;
@@ -145,10 +145,10 @@ fn pointed(place: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPlace
             let hidden = common.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
             // `.git` is in the main working tree. A bare repository with a hidden name is among its worktrees.
             let root = if hidden { common.parent()?.to_owned() } else { common.clone() };
-            RepositoryPlaces { root, top, private, common, branch }
+            RepositoryPaths { root, top, private, common, branch }
         }
     };
-    (is_own(&places.private) && is_own(&places.common)).then_some(places)
+    (is_own(&paths.private) && is_own(&paths.common)).then_some(paths)
 }
 
 /// Reads the path in a pointer, relative to the folder `from`.

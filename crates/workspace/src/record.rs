@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::error::{Result, WorkspaceError, disk};
 use crate::names::checked_id;
 use crate::store::{FolderStore, sync_folder};
-use crate::values::{FolderLook, Moment, MomentKind};
+use crate::values::{FolderScan, Moment, MomentKind};
 
 /// Maximum number of paths of a moment; above it the list reports the author of further files as unknown.
 const PATHS: usize = 5000;
@@ -31,7 +31,7 @@ pub struct NewMoment<'a> {
     pub at: i64,
     /// A text of the caller that is stored with the moment.
     pub note: &'a str,
-    /// `true` if the look came after the beginning of the work that it should precede.
+    /// `true` if the scan came after the beginning of the work that it should precede.
     pub late: bool,
 }
 
@@ -41,7 +41,7 @@ impl FolderStore {
     ///
     /// # Errors
     /// Returns [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and errors of git and the disk; then nothing is recorded.
-    pub fn mark(&self, session: &str, moment: NewMoment<'_>, look: &FolderLook) -> Result<()> {
+    pub fn mark(&self, session: &str, moment: NewMoment<'_>, scan: &FolderScan) -> Result<()> {
         let NewMoment { kind, at, note, late } = moment;
         let _turn = self.turn()?;
         if let MomentKind::RunStart(run) | MomentKind::RunEnd(run) = &kind {
@@ -52,19 +52,19 @@ impl FolderStore {
         if repeated || (kind == MomentKind::Base && !known.is_empty()) {
             return Ok(());
         }
-        let last = known.last().map_or(look.tree, |moment| moment.tree);
+        let last = known.last().map_or(scan.tree, |moment| moment.tree);
         let (mut paths, mut left_off) = (Vec::new(), false);
-        if last != look.tree {
-            (paths, left_off) = self.paths_between(last, look.tree)?;
+        if last != scan.tree {
+            (paths, left_off) = self.paths_between(last, scan.tree)?;
         }
         if paths.len() > PATHS || length > FILE_SOFT {
             paths.truncate(if length > FILE_SOFT { 0 } else { PATHS });
             left_off = true;
         }
         let late = late || (known.is_empty() && kind != MomentKind::Base);
-        let (note, unlisted) = (note.to_owned(), look.unlisted.clone());
-        let moment = Moment { kind, at, note, tree: look.tree, late, paths, left_off, unlisted };
-        self.keep_objects(session, &[look.tree])?;
+        let (note, unlisted) = (note.to_owned(), scan.unlisted.clone());
+        let moment = Moment { kind, at, note, tree: scan.tree, late, paths, left_off, unlisted };
+        self.keep_objects(session, &[scan.tree])?;
         self.append(session, &moment, length).map_err(disk("recording the state of the folder"))?;
         let moments = known.iter().cloned().chain([moment]).collect();
         self.remember(session, Arc::new(moments));
@@ -120,7 +120,7 @@ impl FolderStore {
         file.sync_all()?;
         if length == 0 {
             sync_folder(&folder)?;
-            sync_folder(&self.place.join("sessions"))?;
+            sync_folder(&self.directory.join("sessions"))?;
         }
         Ok(())
     }

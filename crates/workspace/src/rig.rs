@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::{
-    FolderLook, FolderStore, FolderStores, MomentKind, NewMoment, SessionChanges, UndoOrder, UndoResult, WorkspaceError,
+    FolderScan, FolderStore, FolderStores, MomentKind, NewMoment, SessionChanges, UndoOrder, UndoResult, WorkspaceError,
 };
 
 /// The session of most tests.
@@ -67,7 +67,7 @@ impl Rig {
     }
 
     pub(crate) fn store(&self) -> Arc<FolderStore> {
-        self.stores.of(&self.work()).unwrap()
+        self.stores.open(&self.work()).unwrap()
     }
 
     pub(crate) fn stores(&self) -> &FolderStores {
@@ -75,20 +75,20 @@ impl Rig {
     }
 
     pub(crate) fn try_store(&self) -> Result<Arc<FolderStore>, WorkspaceError> {
-        self.stores.of(&self.work())
+        self.stores.open(&self.work())
     }
 
-    pub(crate) fn look(&self) -> FolderLook {
-        self.store().look().unwrap()
+    pub(crate) fn scan(&self) -> FolderScan {
+        self.store().scan().unwrap()
     }
 
     pub(crate) fn mark(&self, kind: MomentKind, at: i64) {
         let store = self.store();
-        self.mark_look(kind, at, &store.look().unwrap());
+        self.mark_scan(kind, at, &store.scan().unwrap());
     }
 
-    pub(crate) fn mark_look(&self, kind: MomentKind, at: i64, look: &FolderLook) {
-        self.store().mark(SESSION, NewMoment { kind, at, note: "", late: false }, look).unwrap();
+    pub(crate) fn mark_scan(&self, kind: MomentKind, at: i64, scan: &FolderScan) {
+        self.store().mark(SESSION, NewMoment { kind, at, note: "", late: false }, scan).unwrap();
     }
 
     pub(crate) fn begin(&self) {
@@ -108,14 +108,14 @@ impl Rig {
 
     pub(crate) fn changes_of(&self, run: Option<&str>) -> SessionChanges {
         let store = self.store();
-        store.changes(SESSION, run, &store.look().unwrap()).unwrap()
+        store.changes(SESSION, run, &store.scan().unwrap()).unwrap()
     }
 
     /// Returns the paths in the list, with the first letter of their status.
     pub(crate) fn listed(&self) -> Vec<String> {
         let of = |change: &crate::SessionChange| {
             let letter = format!("{:?}", change.file.status);
-            format!("{} {}", &letter[..1], crate::shown_path(&change.file.path))
+            format!("{} {}", &letter[..1], crate::display_path(&change.file.path))
         };
         self.changes().files.iter().map(of).collect()
     }

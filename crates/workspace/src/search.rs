@@ -16,7 +16,7 @@ use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use parking_lot::Mutex;
 
-use crate::project::{places_of, read_regular};
+use crate::project::{read_regular, repository_of};
 
 /// Maximum number of files in one answer; further ones are left out.
 pub const FOUND_MAX: usize = 100;
@@ -39,11 +39,11 @@ const RULED_FOLDERS: usize = 24;
 /// Names of files with ignore rules; those of the later one take precedence.
 const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 /// Duration for which a walk is used again.
-const KEPT: Duration = Duration::from_secs(10);
+const CACHE_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of cached walks; above it the oldest are removed, and made again when they are requested.
-const KEPT_FOLDERS: usize = 16;
+const CACHED_FOLDERS: usize = 16;
 /// Maximum size of the cached walks, in bytes; above it the oldest are removed.
-const KEPT_BYTES: usize = 32 << 20;
+const CACHED_BYTES: usize = 32 << 20;
 
 /// The files of a folder.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ pub struct WalkedFiles {
 
 /// The recent walks.
 #[derive(Debug, Default)]
-pub struct KeptWalks(Mutex<HashMap<PathBuf, (Arc<WalkedFiles>, Instant)>>);
+pub struct CachedWalks(Mutex<HashMap<PathBuf, (Arc<WalkedFiles>, Instant)>>);
 
 /// The ignore rules of a folder, and of those above it.
 struct Rules {
@@ -75,26 +75,27 @@ struct Pending {
     rules: Option<Arc<Rules>>,
 }
 
-impl KeptWalks {
+impl CachedWalks {
     /// Returns the files of a folder, from a walk of the last seconds or a new one. Blocks for about two seconds at
     /// most, unless the disk hangs.
     ///
     /// # Errors
     /// Returns the error of the system if the folder cannot be read.
     pub fn files(&self, folder: &Path) -> io::Result<Arc<WalkedFiles>> {
-        let fresh = |kept: &(Arc<WalkedFiles>, Instant)| kept.1.elapsed() < KEPT;
-        if let Some((files, _)) = self.0.lock().get(folder).filter(|kept| fresh(kept)) {
+        let fresh = |entry: &(Arc<WalkedFiles>, Instant)| entry.1.elapsed() < CACHE_TIME;
+        if let Some((files, _)) = self.0.lock().get(folder).filter(|entry| fresh(entry)) {
             return Ok(Arc::clone(files));
         }
         let files = Arc::new(files_of(folder)?);
-        let mut kept = self.0.lock();
-        kept.retain(|_, kept| fresh(kept));
-        kept.insert(folder.to_owned(), (Arc::clone(&files), Instant::now()));
-        while kept.len() > 1
-            && (kept.len() > KEPT_FOLDERS || kept.values().map(|(files, _)| files.bytes).sum::<usize>() > KEPT_BYTES)
+        let mut walks = self.0.lock();
+        walks.retain(|_, entry| fresh(entry));
+        walks.insert(folder.to_owned(), (Arc::clone(&files), Instant::now()));
+        while walks.len() > 1
+            && (walks.len() > CACHED_FOLDERS
+                || walks.values().map(|(files, _)| files.bytes).sum::<usize>() > CACHED_BYTES)
         {
-            let oldest = kept.iter().min_by_key(|(_, (_, at))| *at).map(|(folder, _)| folder.clone());
-            kept.remove(&oldest.unwrap_or_default());
+            let oldest = walks.iter().min_by_key(|(_, (_, at))| *at).map(|(folder, _)| folder.clone());
+            walks.remove(&oldest.unwrap_or_default());
         }
         Ok(files)
     }
@@ -205,11 +206,12 @@ fn is_ignored(rules: Option<&Rules>, path: &Path, is_dir: bool) -> bool {
 
 /// Reads the rules of the folders above, up to the top of the repository; `None` outside of one that belongs to this user.
 fn rules_above(folder: &Path) -> Option<Arc<Rules>> {
-    let places = places_of(folder)?;
-    let above: Vec<&Path> = folder.ancestors().skip(1).take_while(|place| place.starts_with(&places.top)).collect();
-    let exclude = rules_of(&places.top, &[places.common.join("info/exclude")]);
+    let repository = repository_of(folder)?;
+    let above: Vec<&Path> =
+        folder.ancestors().skip(1).take_while(|folder| folder.starts_with(&repository.top)).collect();
+    let exclude = rules_of(&repository.top, &[repository.common.join("info/exclude")]);
     let first = exclude.map(|own| Arc::new(Rules { own, above: None, depth: 1 }));
-    above.into_iter().take(RULED_FOLDERS).rev().fold(first, |rules, place| rules_in(place, rules))
+    above.into_iter().take(RULED_FOLDERS).rev().fold(first, |rules, folder| rules_in(folder, rules))
 }
 
 /// Reads the rules in a folder, in addition to those above it.

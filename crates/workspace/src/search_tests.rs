@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use crate::rig::{Rig, user_git};
-use crate::{KeptWalks, files_of, project_of};
+use crate::{CachedWalks, files_of, project_of};
 
 fn paths(rig: &Rig) -> Vec<String> {
     files_of(&rig.work()).unwrap().paths
@@ -36,7 +36,7 @@ fn walk_opens_no_pipe_and_no_link_for_rules() {
 #[test]
 fn walk_is_used_again_for_seconds() {
     let rig = Rig::new();
-    let kept = KeptWalks::default();
+    let kept = CachedWalks::default();
     rig.write("one", "");
     assert_eq!(kept.files(&rig.work()).unwrap().paths, ["one"]);
     rig.write("two", "");

@@ -16,16 +16,16 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::{Result, WorkspaceError, disk};
 use crate::git::{Git, GitOutput, Limits};
 use crate::names::{ObjectName, checked_id, digest_of};
-use crate::values::{Caches, LookState, Records};
+use crate::values::{Caches, Records, ScanState};
 
 /// The folder of all stores in the state folder.
 const STORES: &str = "workspaces";
-/// Maximum size of a file that is stored, in bytes; a larger one is named in looks, and is neither compared nor undone.
+/// Maximum size of a file that is stored, in bytes; a larger one is named in scans, and is neither compared nor undone.
 pub const KEPT_FILE_MAX: u64 = 8 << 20;
 /// Seconds for a command that reads little.
 pub(crate) const SHORT: u64 = 20;
-/// Seconds for the parts of a look; a folder that takes longer is [`WorkspaceError::Slow`].
-pub(crate) const LOOK: u64 = 60;
+/// Seconds for the parts of a scan; a folder that takes longer is [`WorkspaceError::Slow`].
+pub(crate) const SCAN: u64 = 60;
 /// Seconds for maintenance.
 const MAINTENANCE: u64 = 600;
 /// Maximum size of a list that git prints, in bytes; a longer one counts as cut.
@@ -66,7 +66,7 @@ impl FolderStores {
     ///
     /// # Errors
     /// Returns [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and errors of the disk.
-    pub fn of(&self, folder: &Path) -> Result<Arc<FolderStore>> {
+    pub fn open(&self, folder: &Path) -> Result<Arc<FolderStore>> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
         let slot = self.slot(&folder);
         let mut slot = slot.lock();
@@ -86,19 +86,20 @@ impl FolderStores {
     /// Returns the errors of [`FolderStore::forget`].
     pub fn forget(&self, folder: &Path, session: &str) -> Result<()> {
         let exists = folder.canonicalize();
-        let place = self.home.join(STORES).join(digest_of(exists.as_deref().unwrap_or(folder).as_os_str().as_bytes()));
-        let sessions = place.join("sessions");
+        let directory =
+            self.home.join(STORES).join(digest_of(exists.as_deref().unwrap_or(folder).as_os_str().as_bytes()));
+        let sessions = directory.join("sessions");
         if !sessions.join(checked_id(session)?).is_dir() {
             return Ok(());
         }
         if exists.is_ok() {
-            return self.of(folder)?.forget(session);
+            return self.open(folder)?.forget(session);
         }
-        let doing = disk("forgetting a session");
-        fs::remove_dir_all(sessions.join(session)).map_err(&doing)?;
+        let failed = disk("forgetting a session");
+        fs::remove_dir_all(sessions.join(session)).map_err(&failed)?;
         // The folder no longer exists, and neither do the objects of its repository: without sessions, the rest is not needed.
         if fs::read_dir(&sessions).is_ok_and(|mut left| left.next().is_none()) {
-            fs::remove_dir_all(place).map_err(doing)?;
+            fs::remove_dir_all(directory).map_err(failed)?;
         }
         Ok(())
     }
@@ -138,13 +139,13 @@ impl FolderStores {
 #[derive(Debug)]
 pub struct FolderStore {
     pub(crate) folder: PathBuf,
-    pub(crate) place: PathBuf,
-    /// The state folder below the folder, if it is there; looks leave it out.
+    pub(crate) directory: PathBuf,
+    /// The state folder below the folder, if it is there; scans leave it out.
     pub(crate) private: Option<PathBuf>,
     pub(crate) git: Git,
     turn: Mutex<()>,
-    pub(crate) looks: Mutex<LookState>,
-    pub(crate) looked: Condvar,
+    pub(crate) scans: Mutex<ScanState>,
+    pub(crate) scan_ended: Condvar,
     pub(crate) caches: Mutex<Caches>,
     pub(crate) records: Mutex<Records>,
     _lock: Arc<File>,
@@ -163,25 +164,25 @@ impl FolderStore {
         let stores = home.join(STORES);
         let key = digest_of(folder.as_os_str().as_bytes());
         let lock = Arc::new(locked(&stores.join(format!("{key}.lock")))?);
-        let place = stores.join(&key);
+        let directory = stores.join(&key);
         let git = Git::within(&folder)?.holding(Arc::clone(&lock));
-        if !place.join("HEAD").is_file() {
-            make(&git, &place, &folder)?;
+        if !directory.join("HEAD").is_file() {
+            make(&git, &directory, &folder)?;
         }
-        replace(&place.join("config"), CONFIG.as_bytes()).map_err(&making)?;
-        replace(&place.join("info/attributes"), ATTRIBUTES.as_bytes()).map_err(&making)?;
-        remove_stale(&place, 0);
-        let mut options = vec![OsString::from("--git-dir"), place.clone().into(), "--work-tree".into()];
+        replace(&directory.join("config"), CONFIG.as_bytes()).map_err(&making)?;
+        replace(&directory.join("info/attributes"), ATTRIBUTES.as_bytes()).map_err(&making)?;
+        remove_stale(&directory, 0);
+        let mut options = vec![OsString::from("--git-dir"), directory.clone().into(), "--work-tree".into()];
         options.extend([folder.clone().into(), "--literal-pathspecs".into(), "--no-replace-objects".into()]);
         let git = git.before(options);
         let store = Self {
             folder,
-            place,
+            directory,
             private,
             git,
             turn: Mutex::default(),
-            looks: Mutex::default(),
-            looked: Condvar::new(),
+            scans: Mutex::default(),
+            scan_ended: Condvar::new(),
             caches: Mutex::default(),
             records: Mutex::default(),
             _lock: lock,
@@ -211,7 +212,7 @@ impl FolderStore {
         let limits = Limits { seconds: SHORT, output: most };
         let found = self.git.run(limits, &["cat-file", "blob", &name.to_string()], None)?;
         let found = found.checked("reading the earlier content of a file")?.stdout;
-        if ObjectName::of_blob(&found) != name {
+        if ObjectName::from_blob(&found) != name {
             return Err(WorkspaceError::Damaged(format!("the content of {name} does not have that name")));
         }
         Ok(found)
@@ -230,10 +231,10 @@ impl FolderStore {
     /// Stores bytes as a blob.
     pub(crate) fn keep_blob(&self, bytes: &[u8]) -> Result<ObjectName> {
         let args = ["hash-object", "-w", "--stdin", "--no-filters", "-t", "blob"];
-        let doing = "storing the content of a file";
-        let kept = self.run(SHORT, &args, Some(bytes))?.checked(doing)?.line();
-        let name = ObjectName::of_blob(bytes);
-        if kept != name.to_string() {
+        let action = "storing the content of a file";
+        let stored = self.run(SHORT, &args, Some(bytes))?.checked(action)?.line();
+        let name = ObjectName::from_blob(bytes);
+        if stored != name.to_string() {
             return Err(WorkspaceError::Damaged(format!("git gave {name} another name")));
         }
         Ok(name)
@@ -255,15 +256,15 @@ impl FolderStore {
     /// Returns [`WorkspaceError::BadId`], and errors of git and the disk. A call that failed can be repeated.
     pub fn forget(&self, session: &str) -> Result<()> {
         let _turn = self.turn()?;
-        let doing = "forgetting a session";
+        let action = "forgetting a session";
         let prefix = format!("refs/sessions/{}/", checked_id(session)?);
-        let named = self.run(SHORT, &["for-each-ref", "--format=delete %(refname)", &prefix], None)?.checked(doing)?;
+        let named = self.run(SHORT, &["for-each-ref", "--format=delete %(refname)", &prefix], None)?.checked(action)?;
         if !named.stdout.is_empty() {
-            self.run(SHORT, &["update-ref", "--stdin"], Some(&named.stdout))?.checked(doing)?;
+            self.run(SHORT, &["update-ref", "--stdin"], Some(&named.stdout))?.checked(action)?;
         }
         self.records.lock().remove(session);
         match fs::remove_dir_all(self.session_folder(session)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(disk(doing)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(disk(action)(error)),
             _ => Ok(()),
         }
     }
@@ -272,12 +273,12 @@ impl FolderStore {
     ///
     /// # Errors
     /// Returns [`WorkspaceError::BadId`].
-    pub fn knows(&self, session: &str) -> Result<bool> {
+    pub fn has_moments(&self, session: &str) -> Result<bool> {
         Ok(self.session_folder(checked_id(session)?).is_dir())
     }
 
     pub(crate) fn session_folder(&self, session: &str) -> PathBuf {
-        self.place.join("sessions").join(session)
+        self.directory.join("sessions").join(session)
     }
 
     /// Makes the store independent of the repository whose objects it borrows, removes objects that no session
@@ -291,25 +292,25 @@ impl FolderStore {
     /// Returns the errors of git; then the store stays as it was.
     pub fn maintain(&self) -> Result<()> {
         let _turn = self.turn()?;
-        let doing = "packing the store";
-        let borrowed = self.place.join("objects/info/alternates");
-        self.run(MAINTENANCE, &["pack-refs", "--all", "--prune"], None)?.checked(doing)?;
-        self.run(MAINTENANCE, &["repack", "-a", "-d", "-q"], None)?.checked(doing)?;
+        let action = "packing the store";
+        let borrowed = self.directory.join("objects/info/alternates");
+        self.run(MAINTENANCE, &["pack-refs", "--all", "--prune"], None)?.checked(action)?;
+        self.run(MAINTENANCE, &["repack", "-a", "-d", "-q"], None)?.checked(action)?;
         match fs::remove_file(&borrowed) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(doing)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(action)(error)),
             _ => {}
         }
-        // A look without a moment may still be marked or undone.
-        self.run(MAINTENANCE, &["prune", "--expire=1.hour.ago"], None)?.checked(doing)?;
+        // A scan without a moment may still be marked or undone.
+        self.run(MAINTENANCE, &["prune", "--expire=1.hour.ago"], None)?.checked(action)?;
         Ok(())
     }
 }
 
 /// Takes the lock of a store.
 fn locked(path: &Path) -> Result<File> {
-    let doing = "locking the store of the folder";
+    let action = "locking the store of the folder";
     let mut options = OpenOptions::new();
-    let file = options.create(true).append(true).read(true).mode(0o600).open(path).map_err(disk(doing))?;
+    let file = options.create(true).append(true).read(true).mode(0o600).open(path).map_err(disk(action))?;
     let until = Instant::now() + LOCK_WAIT;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -318,38 +319,38 @@ fn locked(path: &Path) -> Result<File> {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(WorkspaceError::InUse),
-            Err(error) => return Err(disk(doing)(error)),
+            Err(error) => return Err(disk(action)(error)),
         }
     }
 }
 
 /// Makes a store beside its place and moves it there, so that an existing store is complete.
-fn make(git: &Git, place: &Path, folder: &Path) -> Result<()> {
-    let doing = "making the store of the folder";
-    let beside = place.with_extension("new");
-    for half in [&beside, place] {
+fn make(git: &Git, directory: &Path, folder: &Path) -> Result<()> {
+    let action = "making the store of the folder";
+    let temporary = directory.with_extension("new");
+    for half in [&temporary, directory] {
         match fs::remove_dir_all(half) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(doing)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(action)(error)),
             _ => {}
         }
     }
     let init = ["init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--initial-branch=none"];
     let mut args: Vec<&OsStr> = init.iter().map(OsStr::new).collect();
-    args.extend([OsStr::new("--"), beside.as_os_str()]);
-    git.run(Limits { seconds: SHORT, output: LIST_MAX }, &args, None)?.checked(doing)?;
+    args.extend([OsStr::new("--"), temporary.as_os_str()]);
+    git.run(Limits { seconds: SHORT, output: LIST_MAX }, &args, None)?.checked(action)?;
     let fill = || -> std::io::Result<()> {
-        fs::create_dir_all(beside.join("info"))?;
-        fs::create_dir_all(beside.join("sessions"))?;
-        replace(&beside.join("folder"), folder.as_os_str().as_bytes())?;
-        fs::rename(&beside, place)?;
-        sync_folder(place.parent().unwrap_or(place))
+        fs::create_dir_all(temporary.join("info"))?;
+        fs::create_dir_all(temporary.join("sessions"))?;
+        replace(&temporary.join("folder"), folder.as_os_str().as_bytes())?;
+        fs::rename(&temporary, directory)?;
+        sync_folder(directory.parent().unwrap_or(directory))
     };
-    fill().map_err(disk(doing))
+    fill().map_err(disk(action))
 }
 
 /// Removes locks and incomplete files that a killed git left.
-fn remove_stale(place: &Path, depth: usize) {
-    let Ok(entries) = fs::read_dir(place) else { return };
+fn remove_stale(directory: &Path, depth: usize) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.as_bytes();
@@ -368,12 +369,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     if fs::read(path).is_ok_and(|found| found == content) {
         return Ok(());
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".plexus-new");
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".plexus-new");
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(content)?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
+    fs::rename(&temporary, path)?;
     sync_folder(path.parent().unwrap_or(path))
 }
 

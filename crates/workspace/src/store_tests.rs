@@ -1,10 +1,10 @@
-//! Tests of looks, moments and lists.
+//! Tests of scans, moments and lists.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::Barrier;
 
 use crate::rig::{Rig, SESSION, children_cpu, user_git};
-use crate::{ChangeAuthor, Comparison, FolderStores, MomentKind, NotKept, PathStatus, WorkspaceError};
+use crate::{ChangeAuthor, Comparison, FolderStores, MomentKind, OmissionReason, PathStatus, WorkspaceError};
 
 #[test]
 fn look_at_a_clean_repository_is_its_tree() {
@@ -18,14 +18,14 @@ fn look_at_a_clean_repository_is_its_tree() {
     symlink("a.txt", rig.path("link")).unwrap();
     rig.commit();
     let tree = rig.user_git(&["rev-parse", "HEAD^{tree}"]);
-    assert_eq!(format!("{}\n", rig.look().tree).as_bytes(), tree);
+    assert_eq!(format!("{}\n", rig.scan().tree).as_bytes(), tree);
     // The same without what the repository lends.
     let apart = Rig::new();
     for name in ["a.txt", "d/b", ".gitattributes"] {
         apart.write(name, rig.read(name));
     }
     symlink("a.txt", apart.path("link")).unwrap();
-    assert_eq!(apart.look().tree, rig.look().tree);
+    assert_eq!(apart.scan().tree, rig.scan().tree);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn look_leaves_out_ignored_files_of_all_levels() {
     }
     rig.write("d/.gitignore", "skip\n");
     rig.begin();
-    let tree = rig.look().tree.to_string();
+    let tree = rig.scan().tree.to_string();
     let names = rig.store().run(20, &["ls-tree", "-r", "--name-only", &tree], None).unwrap();
     assert_eq!(names.line(), "d/.gitignore\nkept\nother");
 }
@@ -67,9 +67,10 @@ fn look_names_what_it_does_not_keep() {
     rustix::fs::mkfifoat(rustix::fs::CWD, rig.path("pipe"), rustix::fs::Mode::RUSR).unwrap();
     rig.write("a", "a\n");
     rig.begin();
-    let look = rig.look();
-    let expected = [(NotKept::Large, 1, vec!["large".to_owned()]), (NotKept::Nested, 1, vec!["nested".to_owned()])];
-    assert_eq!(look.not_kept, expected);
+    let scan = rig.scan();
+    let expected =
+        [(OmissionReason::Large, 1, vec!["large".to_owned()]), (OmissionReason::Nested, 1, vec!["nested".to_owned()])];
+    assert_eq!(scan.omitted, expected);
     assert_eq!(rig.listed(), Vec::<String>::new(), "it is unknown, and not absent");
     user_git(&rig.path("nested"), &["add", "file"]);
     large.set_len(crate::KEPT_FILE_MAX + 2).unwrap();
@@ -82,7 +83,7 @@ fn look_names_what_it_does_not_keep() {
     // It is kept once it is small, and how it was stays unknown.
     large.set_len(3).unwrap();
     assert!(matches!(rig.undo("large", None), Err(WorkspaceError::NotUndoable(_))));
-    let patch = rig.store().whole_patch(changes.old, rig.look().tree, None).unwrap();
+    let patch = rig.store().whole_patch(changes.old, rig.scan().tree, None).unwrap();
     assert_eq!(patch.left_out, [b"large".to_vec(), b"nested".to_vec()]);
 }
 
@@ -95,15 +96,15 @@ fn look_is_shared_by_callers_of_one_moment() {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                store.look().unwrap()
+                store.scan().unwrap()
             });
         }
     });
-    assert!((1..=3).contains(&store.looks_made()), "{}", store.looks_made());
+    assert!((1..=3).contains(&store.scans_made()), "{}", store.scans_made());
     rig.write("a", "b");
-    let before = store.look().unwrap();
+    let before = store.scan().unwrap();
     rig.write("a", "c");
-    assert_ne!(store.look().unwrap(), before, "a look begins after the call");
+    assert_ne!(store.scan().unwrap(), before, "a scan begins after the call");
 }
 
 #[test]
@@ -111,12 +112,12 @@ fn state_folder_in_the_folder_is_left_out() {
     let rig = Rig::new();
     rig.write("a", "a");
     let stores = FolderStores::new(&rig.path("my state"));
-    let store = stores.of(&rig.work()).unwrap();
-    store.look().unwrap();
-    let again = store.look().unwrap();
+    let store = stores.open(&rig.work()).unwrap();
+    store.scan().unwrap();
+    let again = store.scan().unwrap();
     let names = store.run(20, &["ls-tree", "-r", "--name-only", &again.tree.to_string()], None).unwrap();
     assert_eq!(names.line(), "a");
-    assert_eq!(stores.of(&rig.path("my state/workspaces")).unwrap_err(), WorkspaceError::Private);
+    assert_eq!(stores.open(&rig.path("my state/workspaces")).unwrap_err(), WorkspaceError::Private);
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn store_of_another_process_is_in_use() {
     let rig = Rig::new();
     let _held = rig.store();
     let other = FolderStores::new(&rig.base().join("state"));
-    assert_eq!(other.of(&rig.work()).unwrap_err(), WorkspaceError::InUse);
+    assert_eq!(other.open(&rig.work()).unwrap_err(), WorkspaceError::InUse);
 }
 
 #[test]
@@ -132,8 +133,8 @@ fn store_opens_after_a_kill_at_any_moment() {
     let rig = Rig::committed(&[("a", b"a\n")]);
     rig.begin();
     rig.run("r_1", |rig| rig.write("a", "b\n"));
-    let place = rig.store().place.clone();
-    let tree = rig.look().tree;
+    let place = rig.store().directory.clone();
+    let tree = rig.scan().tree;
     for name in ["index.lock", "HEAD.lock", "refs/sessions/x.lock", "objects/aa/tmp_obj_x", "gc.pid"] {
         std::fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
         std::fs::write(place.join(name), "").unwrap();
@@ -145,26 +146,26 @@ fn store_opens_after_a_kill_at_any_moment() {
     let mut text = std::fs::read(&moments).unwrap();
     text.extend(b"{\"kind\":");
     std::fs::write(&moments, text).unwrap();
-    assert_eq!(rig.look().tree, tree);
+    assert_eq!(rig.scan().tree, tree);
     assert_eq!(rig.listed(), ["M a"]);
     rig.run("r_2", |rig| rig.write("b", "b\n"));
     assert_eq!(rig.changes().runs.len(), 2);
     // A store that was not finished is made again.
     let other = Rig::new();
     let state = other.base().join("state/workspaces");
-    let key = { other.store().place.clone() };
+    let key = { other.store().directory.clone() };
     std::fs::remove_file(key.join("HEAD")).unwrap();
     assert!(state.is_dir() && other.try_store().is_ok());
-    assert!(other.store().look().is_ok());
+    assert!(other.store().scan().is_ok());
 }
 
 #[test]
 fn moments_that_cannot_be_read_are_not_absent() {
     let rig = Rig::new();
     rig.begin();
-    let moments = rig.store().place.join("sessions").join(SESSION).join("moments");
+    let moments = rig.store().directory.join("sessions").join(SESSION).join("moments");
     std::fs::write(moments, "not json\n").unwrap();
-    assert!(matches!(rig.store().changes(SESSION, None, &rig.look()), Err(WorkspaceError::Damaged(_))));
+    assert!(matches!(rig.store().changes(SESSION, None, &rig.scan()), Err(WorkspaceError::Damaged(_))));
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn session_that_is_forgotten_gives_its_disk_back() {
     let rig = Rig::new();
     rig.begin();
     let store = rig.store();
-    assert!(store.knows(SESSION).unwrap());
+    assert!(store.has_moments(SESSION).unwrap());
     rig.run("r_1", |rig| rig.write("a", "b\n"));
     let refs = |prefix: &str| store.run(20, &["for-each-ref", prefix], None).unwrap().stdout.len();
     assert!(refs("refs/sessions") > 0);
@@ -180,8 +181,8 @@ fn session_that_is_forgotten_gives_its_disk_back() {
     assert_eq!(rig.listed(), ["A a"]);
     store.forget(SESSION).unwrap();
     store.forget(SESSION).unwrap();
-    assert_eq!((refs("refs/sessions"), store.knows(SESSION).unwrap()), (0, false));
-    assert_eq!(store.changes(SESSION, None, &rig.look()).unwrap_err(), WorkspaceError::NoBase);
+    assert_eq!((refs("refs/sessions"), store.has_moments(SESSION).unwrap()), (0, false));
+    assert_eq!(store.changes(SESSION, None, &rig.scan()).unwrap_err(), WorkspaceError::NoBase);
     for bad in ["", "../x", "a/b", "-x", "a b"] {
         assert!(matches!(store.forget(bad), Err(WorkspaceError::BadId(_))), "{bad:?}");
     }
@@ -258,11 +259,11 @@ fn files_below_an_unlisted_folder_are_never_added() {
     if rustix::process::geteuid().is_root() {
         // Root can list every folder; the warning of git is given instead.
         let store = rig.store();
-        let mut look = store.look().unwrap();
+        let mut scan = store.scan().unwrap();
         std::fs::remove_file(rig.path("d/a")).unwrap();
-        look.tree = store.look().unwrap().tree;
-        look.unlisted = vec!["d/".into()];
-        rig.mark_look(MomentKind::Base, 1, &look);
+        scan.tree = store.scan().unwrap().tree;
+        scan.unlisted = vec!["d/".into()];
+        rig.mark_scan(MomentKind::Base, 1, &scan);
         rig.write("d/a", "x");
     } else {
         std::fs::set_permissions(rig.path("d"), std::fs::Permissions::from_mode(0o000)).unwrap();
@@ -343,7 +344,7 @@ fn list_names_authors_runs_and_renames() {
     assert_eq!(second.files.len(), 1);
     assert_eq!(second.at(b"gone").unwrap().by, Session);
     let store = rig.store();
-    assert_eq!(store.changes(SESSION, Some("r_9"), &rig.look()).unwrap_err(), WorkspaceError::NoRun);
+    assert_eq!(store.changes(SESSION, Some("r_9"), &rig.scan()).unwrap_err(), WorkspaceError::NoRun);
     // Reopened, the same is known.
     drop(store);
     assert_eq!(rig.changes(), changes);
@@ -395,24 +396,24 @@ fn list_of_many_runs_and_files_is_cheap() {
     rig.begin();
     let runs = if std::env::var("PLEXUS_ROUNDS").is_ok_and(|rounds| rounds == "full") { 300 } else { 40 };
     let store = rig.store();
-    let mut look = store.look().unwrap();
+    let mut scan = store.scan().unwrap();
     for run in 0..runs {
-        rig.mark_look(MomentKind::RunStart(format!("r_{run}")), 1, &look);
+        rig.mark_scan(MomentKind::RunStart(format!("r_{run}")), 1, &scan);
         rig.write(&format!("data/{}", run * 5), format!("run {run}\n"));
-        look = store.look().unwrap();
-        rig.mark_look(MomentKind::RunEnd(format!("r_{run}")), 1, &look);
+        scan = store.scan().unwrap();
+        rig.mark_scan(MomentKind::RunEnd(format!("r_{run}")), 1, &scan);
     }
     rig.write("data/1", "late\n");
-    let look = rig.look();
+    let scan = rig.scan();
     drop(store);
     let store = rig.store();
     let (children, began) = (children_cpu(), std::time::Instant::now());
-    let changes = store.changes(SESSION, None, &look).unwrap();
+    let changes = store.changes(SESSION, None, &scan).unwrap();
     let (took, cpu) = (began.elapsed(), children_cpu() - children);
     assert_eq!((changes.files.len(), changes.runs.len()), (runs + 1, runs));
     println!("a list of {runs} runs: {took:?}, children {cpu:.2} s");
     let began = std::time::Instant::now();
-    store.changes(SESSION, None, &look).unwrap();
+    store.changes(SESSION, None, &scan).unwrap();
     println!("the same again: {:?}", began.elapsed());
 }
 
@@ -433,7 +434,7 @@ fn look_at_a_large_repository_is_cheap() {
             _ => {}
         }
         let (children, began) = (children_cpu(), std::time::Instant::now());
-        store.look().unwrap();
+        store.scan().unwrap();
         println!("{name}: {:?}, children {:.2} s", began.elapsed(), children_cpu() - children);
     }
 }
@@ -463,22 +464,22 @@ fn rules_that_cannot_be_read_leave_out_their_folder_alone() {
         let path = rig.path(name);
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     };
-    let listed = |look: &crate::FolderLook| {
-        let tree = look.tree.to_string();
+    let listed = |scan: &crate::FolderScan| {
+        let tree = scan.tree.to_string();
         rig.store().run(20, &["ls-tree", "-r", "--name-only", &tree], None).unwrap().line()
     };
     rig.begin();
     pipe("d/.gitignore");
-    let (store, look) = (rig.store(), rig.look());
-    assert_eq!((listed(&look).as_str(), look.unlisted), ("a\nd/b", vec!["d/.gitignore".to_owned()]));
+    let (store, scan) = (rig.store(), rig.scan());
+    assert_eq!((listed(&scan).as_str(), scan.unlisted), ("a\nd/b", vec!["d/.gitignore".to_owned()]));
     rig.write("c", "x");
-    assert_eq!(listed(&rig.look()), "a\nc\nd/b");
+    assert_eq!(listed(&rig.scan()), "a\nc\nd/b");
     pipe(".gitignore");
-    assert_eq!(listed(&rig.look()), "a\nc\nd/b");
+    assert_eq!(listed(&rig.scan()), "a\nc\nd/b");
     std::fs::remove_file(rig.path(".gitignore")).unwrap();
     std::fs::remove_file(rig.path("d/.gitignore")).unwrap();
     rig.write("d/e", "x");
-    let look = rig.look();
-    assert_eq!((listed(&look).as_str(), look.unlisted), ("a\nc\nd/b\nd/e", vec![]));
+    let scan = rig.scan();
+    assert_eq!((listed(&scan).as_str(), scan.unlisted), ("a\nc\nd/b\nd/e", vec![]));
     drop(store);
 }

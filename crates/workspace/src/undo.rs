@@ -15,13 +15,13 @@ use crate::beneath::{Beneath, Found};
 use crate::changes::SessionChanges;
 use crate::error::{Result, WorkspaceError, disk};
 use crate::hunks::{PatchHunk, split, without_hunk};
-use crate::look::UNDO_SUFFIX;
-use crate::names::{ObjectName, checked_id, header_path, read_path, shown_path};
+use crate::names::{ObjectName, checked_id, display_path, header_path, read_path};
+use crate::scan::UNDO_SUFFIX;
 use crate::store::{FolderStore, KEPT_FILE_MAX, replace};
 use crate::values::{Comparison, FileSide, LINK, PLACEHOLDER, PathChange};
 
 /// Maximum number of undone changes that a session stores; the oldest are removed, and cannot be redone.
-const KEPT: usize = 200;
+const UNDONE_MAX: usize = 200;
 /// The end of the names of the journal's files.
 const ENTRY: &str = ".json";
 
@@ -56,7 +56,7 @@ enum Phase {
 /// A file of an undone change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoStep {
-    /// The path, as [`shown_path`] writes it.
+    /// The path, as [`display_path`] writes it.
     pub path: String,
     /// The side before the undo.
     pub is: Option<FileSide>,
@@ -69,7 +69,7 @@ pub struct UndoStep {
 pub struct UndoneFiles {
     /// The identifier.
     pub patch_id: String,
-    /// The path in the list, as [`shown_path`] writes it.
+    /// The path in the list, as [`display_path`] writes it.
     pub path: String,
     /// The time of the undo in milliseconds since 1970.
     pub at: i64,
@@ -114,7 +114,7 @@ impl UndoneFiles {
         }
     }
 
-    fn beside(&self) -> String {
+    fn temporary_name(&self) -> String {
         format!(".{}{UNDO_SUFFIX}", self.patch_id)
     }
 }
@@ -147,7 +147,7 @@ impl FolderStore {
             })?;
         }
         self.keep_objects(session, &blobs)?;
-        let (path, note) = (shown_path(order.path), order.note.to_owned());
+        let (path, note) = (display_path(order.path), order.note.to_owned());
         let patch_id = patch_id.to_owned();
         let mut undone = UndoneFiles { patch_id, path, at: order.at, note, steps, phase: Phase::Undoing };
         self.apply(session, &mut undone, Direction::Undo)?;
@@ -189,7 +189,7 @@ impl FolderStore {
 
     /// Completes or discards the changes that a crash interrupted in any session.
     pub(crate) fn recover(&self) -> Result<()> {
-        let Ok(sessions) = fs::read_dir(self.place.join("sessions")) else { return Ok(()) };
+        let Ok(sessions) = fs::read_dir(self.directory.join("sessions")) else { return Ok(()) };
         for session in sessions.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
             for mut undone in self.undone(&session).unwrap_or_default() {
                 let direction = match undone.phase {
@@ -199,9 +199,9 @@ impl FolderStore {
                 };
                 let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
                 let steps = undone.ordered(direction);
-                steps.iter().for_each(|(path, ..)| folder.remove_beside(path, &undone.beside()));
-                let there = steps.iter().filter(|(path, _, to)| self.is_on(&folder, path, *to)).count();
-                if there == 0 {
+                steps.iter().for_each(|(path, ..)| folder.remove_temporary(path, &undone.temporary_name()));
+                let written = steps.iter().filter(|(path, _, to)| self.is_on(&folder, path, *to)).count();
+                if written == 0 {
                     // No file was written. Folders that were made for it are removed.
                     steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
                     self.finish(
@@ -209,7 +209,7 @@ impl FolderStore {
                         &mut undone,
                         if direction == Direction::Undo { None } else { Some(Phase::Done) },
                     )?;
-                } else if there == steps.len() || self.apply(&session, &mut undone, direction).is_err() {
+                } else if written == steps.len() || self.apply(&session, &mut undone, direction).is_err() {
                     // A file that was changed since stays unchanged, and the record has the content that was written.
                     steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
                     self.finish(
@@ -257,10 +257,10 @@ impl FolderStore {
         self.write_entry(session, undone)?;
         checkpoint()?;
         for ((path, is, _), action) in steps.iter().zip(actions) {
-            let beside = undone.beside();
-            if let Err(error) = self.act(&folder, path, *is, &beside, action) {
+            let temporary = undone.temporary_name();
+            if let Err(error) = self.act(&folder, path, *is, &temporary, action) {
                 if !killed(&error) {
-                    folder.remove_beside(path, &beside);
+                    folder.remove_temporary(path, &temporary);
                     self.abandon(session, undone, direction, &folder)?;
                 }
                 return Err(error);
@@ -271,7 +271,7 @@ impl FolderStore {
     }
 
     /// Writes or removes one file, if it still is on the side `is`.
-    fn act(&self, folder: &Beneath, path: &[u8], is: Option<FileSide>, beside: &str, action: Action) -> Result<()> {
+    fn act(&self, folder: &Beneath, path: &[u8], is: Option<FileSide>, temporary: &str, action: Action) -> Result<()> {
         let not = |why: &str| WorkspaceError::NotUndoable(why.into());
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::NotADirectory => not("a file or a link is in the place of its folder: undo that first"),
@@ -288,10 +288,10 @@ impl FolderStore {
             Action::Write(mode, content) => {
                 folder.make_folders(path).map_err(failed)?;
                 checkpoint()?;
-                folder.write_beside(path, beside, mode, &content).map_err(failed)?;
+                folder.write_temporary(path, temporary, mode, &content).map_err(failed)?;
                 checkpoint()?;
                 unchanged()?;
-                folder.move_into_place(path, beside).map_err(failed)
+                folder.move_temporary(path, temporary).map_err(failed)
             }
         }
     }
@@ -330,15 +330,15 @@ impl FolderStore {
     }
 
     fn write_entry(&self, session: &str, undone: &UndoneFiles) -> Result<()> {
-        let doing = "recording the undo";
+        let action = "recording the undo";
         let path = self.entry(session, undone);
-        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(disk(doing))?;
-        let text = serde_json::to_vec(undone).map_err(|error| disk(doing)(std::io::Error::from(error)))?;
-        replace(&path, &text).map_err(disk(doing))
+        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(disk(action))?;
+        let text = serde_json::to_vec(undone).map_err(|error| disk(action)(std::io::Error::from(error)))?;
+        replace(&path, &text).map_err(disk(action))
     }
 
     fn forget_oldest(&self, session: &str) -> Result<()> {
-        for mut old in self.undone(session)?.into_iter().skip(KEPT) {
+        for mut old in self.undone(session)?.into_iter().skip(UNDONE_MAX) {
             self.finish(session, &mut old, None)?;
         }
         Ok(())
@@ -362,8 +362,8 @@ impl FolderStore {
             }
         }
         let text = matches!(file.compared, Comparison::Text | Comparison::Uncounted);
-        let patch = if text { Some(self.patch_of(changes.old, changes.new, file)?) } else { None };
-        let path = shown_path(&file.path);
+        let patch = if text { Some(self.file_patch_between(changes.old, changes.new, file)?) } else { None };
+        let path = display_path(&file.path);
         if let Some(nth) = hunk {
             let (Some(_), Some(is), Some(patch)) = (file.old, file.new, &patch) else {
                 return Err(not("the file is new, deleted, or not compared by lines: undo it as a whole"));
@@ -379,7 +379,7 @@ impl FolderStore {
         let Some(from) = &file.from else {
             return Ok((vec![UndoStep { path, is: file.new, to: file.old }], patch));
         };
-        let back = UndoStep { path: shown_path(from), is: None, to: file.old };
+        let back = UndoStep { path: display_path(from), is: None, to: file.old };
         Ok((vec![back, UndoStep { path, is: file.new, to: None }], patch))
     }
 }

@@ -194,7 +194,7 @@ fn killed(redo: bool) {
         KILL_AFTER.with(|left| left.set(None));
         drop(store);
         let store = FolderStores::new(&rig.base().join("state"));
-        let store = store.of(&rig.work()).unwrap();
+        let store = store.open(&rig.work()).unwrap();
         let undone = store.undone(SESSION).unwrap().len() == 1;
         let is_new = match path {
             "f" => rig.read("f") == b"1\n2\nthree\n",

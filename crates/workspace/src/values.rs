@@ -101,10 +101,10 @@ impl PathChange {
     pub(crate) fn by_mode(&self) -> Option<Comparison> {
         let sides = || self.old.iter().chain(&self.new);
         if let Some(placeholder) = sides().find(|side| side.mode == PLACEHOLDER) {
-            return Some(match NotKept::of(placeholder.name) {
-                NotKept::Large | NotKept::Budget => Comparison::Large,
-                NotKept::Unreadable => Comparison::Unreadable,
-                NotKept::Nested => Comparison::Nested,
+            return Some(match OmissionReason::from_placeholder(placeholder.name) {
+                OmissionReason::Large | OmissionReason::Budget => Comparison::Large,
+                OmissionReason::Unreadable => Comparison::Unreadable,
+                OmissionReason::Nested => Comparison::Nested,
             });
         }
         sides().any(|side| side.mode == LINK).then_some(Comparison::Link)
@@ -142,45 +142,45 @@ impl std::hash::Hash for FileSide {
 
 /// The reason why a file is named in a tree, but not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotKept {
+pub enum OmissionReason {
     /// The file has more than [`KEPT_FILE_MAX`](crate::KEPT_FILE_MAX) bytes.
     Large,
     /// The file cannot be read by this process.
     Unreadable,
     /// The folder is a repository of its own, of which only the newest change is noticed.
     Nested,
-    /// The look had stored the maximum number of bytes.
+    /// The scan had stored the maximum number of bytes.
     Budget,
 }
 
-impl NotKept {
+impl OmissionReason {
     const ALL: [Self; 4] = [Self::Large, Self::Unreadable, Self::Nested, Self::Budget];
 
     /// Reads the reason from the name of a placeholder.
-    pub(crate) fn of(placeholder: ObjectName) -> Self {
+    pub(crate) fn from_placeholder(placeholder: ObjectName) -> Self {
         Self::ALL.get(usize::from(placeholder.bytes()[0])).copied().unwrap_or(Self::Nested)
     }
 }
 
 /// The state of a folder at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderLook {
+pub struct FolderScan {
     /// The tree of all files that are not ignored.
     pub tree: ObjectName,
     /// For each reason, the number of files that are not stored and the first 20 of their paths.
-    pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
+    pub omitted: Vec<(OmissionReason, usize, Vec<String>)>,
     /// Folders below that could not be listed, and files of ignore rules whose folders could not be, at most 20. Files
     /// below them count as unknown, never as absent.
     pub unlisted: Vec<String>,
 }
 
-/// The looks that are shared: a call gets the result of a look that began after the call did.
+/// The scans that are shared: a call gets the result of a scan that began after the call did.
 #[derive(Debug, Default)]
-pub(crate) struct LookState {
+pub(crate) struct ScanState {
     pub(crate) running: bool,
     pub(crate) begun: u64,
     pub(crate) ended: u64,
-    pub(crate) last: Option<Result<FolderLook>>,
+    pub(crate) last: Option<Result<FolderScan>>,
     /// Folders whose file of ignore rules blocked git.
     pub(crate) blocked: Vec<PathBuf>,
 }
@@ -212,10 +212,10 @@ pub struct Moment {
     pub note: String,
     /// The tree.
     pub tree: ObjectName,
-    /// `true` if the look came after the beginning of the work that it should precede.
+    /// `true` if the scan came after the beginning of the work that it should precede.
     #[serde(default)]
     pub late: bool,
-    /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
+    /// The paths that differ from the moment before, as [`display_path`](crate::display_path) writes them.
     pub paths: Vec<String>,
     /// `true` if there were more paths than are stored.
     #[serde(default)]

@@ -31,7 +31,7 @@ const NAMED_MAX: usize = 20;
 /// Maximum number of filters and hooks with names that are turned off; a repository with more is refused.
 const SETTINGS_MAX: usize = 500;
 /// Limits of a command that only reads.
-const LOOK: Limits = Limits { seconds: 20, output: 4 << 20 };
+const GIT_LIMITS: Limits = Limits { seconds: 20, output: 4 << 20 };
 /// Limits of a checkout; a worktree that takes longer is removed again.
 const CHECKOUT: Limits = Limits { seconds: 110, output: 4 << 20 };
 
@@ -182,16 +182,16 @@ impl FolderWorktrees {
         let git = safe_git(folder)?;
         let (root, below) = repository(&git, folder)?;
         let commit = format!("{base}^{{commit}}");
-        let found = git.run(LOOK, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], None)?;
+        let found = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], None)?;
         let begins = found.line();
         if !is_base || !found.success || begins.is_empty() || !begins.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(WorktreeProblem::BadBase);
         }
         let reference = format!("refs/heads/{branch}");
-        if git.run(LOOK, &["show-ref", "--verify", "--quiet", &reference], None)?.success {
+        if git.run(GIT_LIMITS, &["show-ref", "--verify", "--quiet", &reference], None)?.success {
             return Err(WorktreeProblem::BranchExists);
         }
-        let path = place(&root, branch)?;
+        let path = free_path(&root, branch)?;
         let entry = WorktreeEntry { path, root, branch: branch.to_owned(), at, begins, kept: false };
         let mut all = self.read()?;
         if all.len() >= WORKTREES_MAX {
@@ -246,8 +246,8 @@ impl FolderWorktrees {
     /// # Errors
     /// Returns [`WorkspaceError::Disk`] if its folder no longer exists, and errors of git.
     pub fn risk(&self, entry: &WorktreeEntry) -> Result<WorktreeRisk> {
-        let doing = "looking at the worktree";
-        let tree = self.stores.of(&entry.path)?.look()?.tree;
+        let action = "looking at the worktree";
+        let tree = self.stores.open(&entry.path)?.scan()?.tree;
         let git = safe_git(&entry.path)?;
         // Git would read the settings of submodules to look into them.
         let status = [
@@ -258,29 +258,30 @@ impl FolderWorktrees {
             "--untracked-files=normal",
             "--ignore-submodules=dirty",
         ];
-        let status = git.run(LOOK, &status, None)?.checked(doing)?.stdout;
+        let status = git.run(GIT_LIMITS, &status, None)?.checked(action)?.stdout;
         let changed: Vec<&[u8]> = status.split(|byte| *byte == 0).filter(|line| !line.is_empty()).collect();
         let mut files: Vec<String> = changed.iter().filter_map(|line| changed_file(line)).take(NAMED_MAX).collect();
         let mut count = changed.len();
-        let private = git.run(LOOK, &["rev-parse", "--path-format=absolute", "--git-dir"], None)?.checked(doing)?;
+        let private =
+            git.run(GIT_LIMITS, &["rev-parse", "--path-format=absolute", "--git-dir"], None)?.checked(action)?;
         if path_of(&private).join("modules").exists() {
             count += 1;
             files.insert(0, "submodules, whose changes are not looked at".into());
         }
-        let detached = !git.run(LOOK, &["symbolic-ref", "--quiet", "HEAD"], None)?.success;
+        let detached = !git.run(GIT_LIMITS, &["symbolic-ref", "--quiet", "HEAD"], None)?.success;
         let own = format!("refs/heads/{}", entry.branch);
-        let own_is_there = git.run(LOOK, &["show-ref", "--verify", "--quiet", &own], None)?.success;
+        let own_is_there = git.run(GIT_LIMITS, &["show-ref", "--verify", "--quiet", &own], None)?.success;
         let except = format!("--exclude={}", entry.branch);
         // Commits of the worktree's own branch count even while another one is checked out.
         let own = if own_is_there { own.as_str() } else { "HEAD" };
         let only = ["HEAD", own, "--not", &except, "--branches", "--remotes", "--tags"];
-        let head = git.run(LOOK, &["rev-parse", "--verify", "--quiet", "HEAD"], None)?.line();
-        let ahead = git.run(LOOK, &[&["rev-list", "--count"], &only[..]].concat(), None)?.checked(doing)?.line();
+        let head = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", "HEAD"], None)?.line();
+        let ahead = git.run(GIT_LIMITS, &[&["rev-list", "--count"], &only[..]].concat(), None)?.checked(action)?.line();
         let most = format!("--max-count={NAMED_MAX}");
         let named = ["rev-list", "--no-commit-header", "--format=%s", &most];
-        let commits = git.run(LOOK, &[&named[..], &only[..]].concat(), None)?.checked(doing)?;
+        let commits = git.run(GIT_LIMITS, &[&named[..], &only[..]].concat(), None)?.checked(action)?;
         let commits = String::from_utf8_lossy(&commits.stdout).lines().map(str::to_owned).collect();
-        let own_head = git.run(LOOK, &["rev-parse", "--verify", "--quiet", own], None)?.line();
+        let own_head = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", own], None)?.line();
         let consent = digest_of(format!("{tree}\n{head}\n{own_head}\n{ahead}\n{count}").as_bytes());
         Ok(WorktreeRisk { changed: count, files, ahead: ahead.parse().unwrap_or(0), commits, detached, consent })
     }
@@ -293,8 +294,8 @@ impl FolderWorktrees {
     pub fn remove(&self, path: &Path, with_branch: bool, consent: Option<&str>) -> Outcome<()> {
         let _turn = self.turn.lock();
         let entry = self.read()?.into_iter().find(|entry| entry.path == path).ok_or(WorktreeProblem::Unknown)?;
-        let there = is_folder(&entry.path);
-        if there {
+        let exists = is_folder(&entry.path);
+        if exists {
             let risk = self.risk(&entry)?;
             let ahead = if with_branch || risk.detached { risk.ahead } else { 0 };
             if (risk.changed > 0 || ahead > 0) && consent != Some(risk.consent.as_str()) {
@@ -303,13 +304,13 @@ impl FolderWorktrees {
         }
         self.take_down(&entry)?;
         // The commits on the branch could not be shown if the folder no longer existed; they are kept.
-        if with_branch && there && is_folder(&entry.root) {
+        if with_branch && exists && is_folder(&entry.root) {
             let git = safe_git(&entry.root)?;
             let reference = format!("refs/heads/{}", entry.branch);
-            let found = git.run(LOOK, &["show-ref", "--verify", "--hash", &reference], None)?;
+            let found = git.run(GIT_LIMITS, &["show-ref", "--verify", "--hash", &reference], None)?;
             if found.success {
                 let delete = ["update-ref", "-d", &reference, &found.line()];
-                git.run(LOOK, &delete, None)?.checked("deleting the branch")?;
+                git.run(GIT_LIMITS, &delete, None)?.checked("deleting the branch")?;
             }
         }
         Ok(self.forget(&entry.path)?)
@@ -322,7 +323,7 @@ impl FolderWorktrees {
             let git = safe_git(&entry.root)?;
             let reference = format!("refs/heads/{}", entry.branch);
             // The branch may not have been made, or may have new commits.
-            git.run(LOOK, &["update-ref", "-d", &reference, &entry.begins], None)?;
+            git.run(GIT_LIMITS, &["update-ref", "-d", &reference, &entry.begins], None)?;
         }
         self.forget(&entry.path)
     }
@@ -342,10 +343,10 @@ impl FolderWorktrees {
             }
         }
         if let Some(git) = &git {
-            git.run(LOOK, &["worktree", "prune"], None)?;
+            git.run(GIT_LIMITS, &["worktree", "prune"], None)?;
         }
-        let all = beside(&entry.root);
-        for above in entry.path.ancestors().take_while(|place| place.starts_with(&all)) {
+        let all = worktrees_folder(&entry.root);
+        for above in entry.path.ancestors().take_while(|folder| folder.starts_with(&all)) {
             // A folder that is not empty stays. The first may not exist any more.
             if fs::remove_dir(above).is_err() && above.exists() {
                 break;
@@ -379,7 +380,7 @@ impl FolderWorktrees {
 /// Returns git for a folder of the user. The filters and hooks that its settings name are read first and turned off, in
 /// the folder in which git then runs: settings may be included by the folder or the branch.
 fn safe_git(folder: &Path) -> Result<Git> {
-    let doing = "reading the settings of the repository";
+    let action = "reading the settings of the repository";
     let mut git = Git::within(folder)?.before(["--no-pager"]);
     for (name, value) in VARIABLES {
         git = git.variable(name, value);
@@ -392,10 +393,11 @@ fn safe_git(folder: &Path) -> Result<Git> {
     let known = OVERRIDES.iter().map(|(key, value)| (OsString::from(key), *value));
     let known: Vec<(OsString, &str)> = known.collect();
     let configured = with_settings(git.clone(), &known);
-    let listed =
-        configured.run(LOOK, &["config", "--list", "--name-only", "--null", "--includes"], None)?.checked(doing)?;
-    let words = || WorkspaceError::Git { doing, words: "it has too many filters and hooks".into() };
-    let named = switched_off(&listed.stdout).ok_or_else(words)?;
+    let listed = configured
+        .run(GIT_LIMITS, &["config", "--list", "--name-only", "--null", "--includes"], None)?
+        .checked(action)?;
+    let error = || WorkspaceError::Git { action, text: "it has too many filters and hooks".into() };
+    let named = switched_off(&listed.stdout).ok_or_else(error)?;
     Ok(with_settings(git, &[known, named].concat()))
 }
 
@@ -462,37 +464,37 @@ fn is_worktree(entry: &WorktreeEntry) -> bool {
 
 /// Finds the main folder of the repository that a folder is in, and the path of the folder below the top of its working tree.
 fn repository(git: &Git, folder: &Path) -> Outcome<(PathBuf, PathBuf)> {
-    let doing = "looking for the repository";
+    let action = "looking for the repository";
     let none = || WorktreeProblem::NoRepository(folder.to_owned());
-    let common = git.run(LOOK, &["rev-parse", "--path-format=absolute", "--git-common-dir"], None)?;
+    let common = git.run(GIT_LIMITS, &["rev-parse", "--path-format=absolute", "--git-common-dir"], None)?;
     if !common.success {
-        let words = common.words();
+        let text = common.error_text();
         // Git also refuses a repository of another user, and its message has the fix.
-        let outside = words.contains("not a git repository");
-        return Err(if outside { none() } else { WorkspaceError::Git { doing, words }.into() });
+        let outside = text.contains("not a git repository");
+        return Err(if outside { none() } else { WorkspaceError::Git { action, text }.into() });
     }
-    let common = path_of(&common).canonicalize().map_err(disk(doing))?;
+    let common = path_of(&common).canonicalize().map_err(disk(action))?;
     let hidden = common.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
     let root = if hidden { common.parent().ok_or_else(none)?.to_owned() } else { common };
-    let prefix = git.run(LOOK, &["rev-parse", "--show-prefix"], None)?;
+    let prefix = git.run(GIT_LIMITS, &["rev-parse", "--show-prefix"], None)?;
     Ok((root, if prefix.success { path_of(&prefix) } else { PathBuf::new() }))
 }
 
 /// Returns the folder of all worktrees of a repository.
-fn beside(root: &Path) -> PathBuf {
+fn worktrees_folder(root: &Path) -> PathBuf {
     let mut name = root.file_name().unwrap_or_default().to_owned();
     name.push(".worktrees");
     root.with_file_name(name)
 }
 
 /// Returns the folder for the worktree of a branch: it does not exist yet, and no link leads elsewhere.
-fn place(root: &Path, branch: &str) -> Outcome<PathBuf> {
-    let all = beside(root);
+fn free_path(root: &Path, branch: &str) -> Outcome<PathBuf> {
+    let all = worktrees_folder(root);
     let path = all.join(branch);
     if path.symlink_metadata().is_ok() {
         return Err(WorktreeProblem::FolderExists(path));
     }
-    for above in path.ancestors().skip(1).take_while(|place| place.starts_with(&all)) {
+    for above in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&all)) {
         // A link would lead elsewhere, and a worktree must not be inside another.
         if above.symlink_metadata().is_ok_and(|found| !found.is_dir() || above.join(".git").exists()) {
             return Err(WorktreeProblem::FolderExists(above.to_owned()));
@@ -503,16 +505,16 @@ fn place(root: &Path, branch: &str) -> Outcome<PathBuf> {
 
 /// Makes the branch and the worktree, at first without its files, because its settings are read in its folder.
 fn check_out(git: &Git, entry: &WorktreeEntry) -> Result<()> {
-    let doing = "making the worktree";
-    fs::create_dir_all(entry.path.parent().unwrap_or(&entry.path)).map_err(disk(doing))?;
+    let action = "making the worktree";
+    fs::create_dir_all(entry.path.parent().unwrap_or(&entry.path)).map_err(disk(action))?;
     let options = ["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", &entry.branch, "--"];
     let mut add: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
     add.extend([entry.path.as_os_str(), OsStr::new(&entry.begins)]);
-    git.run(LOOK, &add, None)?.checked(doing)?;
+    git.run(GIT_LIMITS, &add, None)?.checked(action)?;
     let inside = safe_git(&entry.path)?;
-    let top = path_of(&inside.run(LOOK, &["rev-parse", "--show-toplevel"], None)?.checked(doing)?);
+    let top = path_of(&inside.run(GIT_LIMITS, &["rev-parse", "--show-toplevel"], None)?.checked(action)?);
     if top.canonicalize().ok() != entry.path.canonicalize().ok() {
-        return Err(WorkspaceError::Git { doing, words: format!("its settings lead to {}", top.display()) });
+        return Err(WorkspaceError::Git { action, text: format!("its settings lead to {}", top.display()) });
     }
     let fill = ["reset", "--hard", "--quiet", "--no-recurse-submodules"];
     inside.run(CHECKOUT, &fill, None)?.checked("checking out the files")?;

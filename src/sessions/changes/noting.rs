@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plexus_protocol::{Kind, RunId, SessionId};
-use plexus_workspace::{FolderLook, MomentKind, NewMoment, WorkspaceError};
+use plexus_workspace::{FolderScan, MomentKind, NewMoment, WorkspaceError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ pub(super) type QueuedPrompts = HashMap<RunId, String>;
 
 /// The state of a folder when a prompt was sent.
 pub(super) struct StartScan {
-    scan: FolderLook,
+    scan: FolderScan,
     prompt: String,
     at: i64,
     /// `true` if the agent's work may have begun before the scan ended.

@@ -7,8 +7,8 @@ use plexus_protocol::api::changes::{
 };
 use plexus_protocol::{Resolver, RunId, SessionInfo, Timestamp};
 use plexus_workspace::{
-    ChangeAuthor, Comparison, FilePatch, FolderLook, NotKept, PathChange, PathStatus, SessionChanges, UndoneFiles,
-    WorkspaceError, shown_path,
+    ChangeAuthor, Comparison, FilePatch, FolderScan, OmissionReason, PathChange, PathStatus, SessionChanges,
+    UndoneFiles, WorkspaceError, display_path,
 };
 
 /// Maximum number of file names in a note; further ones are counted.
@@ -66,12 +66,12 @@ pub(super) fn error_note(error: &WorkspaceError) -> Option<ChangesNote> {
 }
 
 /// Returns the note about files that a scan names without storing them.
-fn left_out_note((reason, count, names): &(NotKept, usize, Vec<String>)) -> ChangesNote {
+fn left_out_note((reason, count, names): &(OmissionReason, usize, Vec<String>)) -> ChangesNote {
     let (code, description) = match reason {
-        NotKept::Large => ("large_files", "have more than 8 MiB: only that they change is known"),
-        NotKept::Unreadable => ("unreadable_files", "cannot be read: only that they change is known"),
-        NotKept::Nested => ("nested_repository", "are repositories of their own: their files are not listed"),
-        NotKept::Budget => ("bytes_bounded", "were not read, because the folder has too many bytes"),
+        OmissionReason::Large => ("large_files", "have more than 8 MiB: only that they change is known"),
+        OmissionReason::Unreadable => ("unreadable_files", "cannot be read: only that they change is known"),
+        OmissionReason::Nested => ("nested_repository", "are repositories of their own: their files are not listed"),
+        OmissionReason::Budget => ("bytes_bounded", "were not read, because the folder has too many bytes"),
     };
     let named: Vec<String> = names.iter().take(NAMED).map(|name| name.escape_debug().to_string()).collect();
     let more = if *count > named.len() { ", …" } else { "" };
@@ -94,7 +94,7 @@ pub(super) fn empty(info: &SessionInfo) -> ChangesView {
 }
 
 /// Adds the changes that were found, and what the scan of the folder left out.
-pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderLook) {
+pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderScan) {
     view.source = ChangesSource::Git;
     view.base = Some(ChangesBase { at: Timestamp::from_millis(found.base_at) });
     view.left_off = found.left_off;
@@ -122,7 +122,7 @@ pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderL
     if found.authors_bounded {
         view.notes.push(note("authors_bounded", AUTHORS_BOUNDED));
     }
-    view.notes.extend(scan.not_kept.iter().map(left_out_note));
+    view.notes.extend(scan.omitted.iter().map(left_out_note));
     if !scan.unlisted.is_empty() {
         let names: Vec<String> = scan.unlisted.iter().map(|name| name.escape_debug().to_string()).collect();
         let text = format!("some folders cannot be listed, and their files are unknown: {}", names.join(", "));
@@ -132,8 +132,8 @@ pub(super) fn add(view: &mut ChangesView, found: &SessionChanges, scan: &FolderL
 
 fn changed_file(file: &PathChange, by: ChangedBy, runs: Vec<RunId>) -> ChangedFile {
     ChangedFile {
-        path: shown_path(&file.path),
-        from: file.from.as_deref().map(shown_path),
+        path: display_path(&file.path),
+        from: file.from.as_deref().map(display_path),
         status: change_status(file.status),
         added: file.lines.map(|lines| lines.0),
         removed: file.lines.map(|lines| lines.1),
@@ -156,8 +156,8 @@ pub(super) fn diff(file: &PathChange, patch: &FilePatch) -> ChangeDiff {
     };
     let compared = change_compared(file.compared);
     ChangeDiff {
-        path: shown_path(&file.path),
-        from: file.from.as_deref().map(shown_path),
+        path: display_path(&file.path),
+        from: file.from.as_deref().map(display_path),
         status: change_status(file.status),
         compared,
         reason: file.compared.reason().filter(|_| compared != ChangeCompared::Text).map(Into::into),

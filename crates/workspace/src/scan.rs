@@ -1,6 +1,6 @@
-//! Looks: the state of a folder as one tree.
+//! Scans: the state of a folder as one tree.
 //!
-//! A look is made of plumbing commands that start no process in a nested repository, as `git add` and `git status` do.
+//! A scan is made of plumbing commands that start no process in a nested repository, as `git add` and `git status` do.
 //! A file that is not stored has a placeholder in the tree, so that it differs from an absent one. The placeholder is
 //! an entry of the kind that git uses for submodules; its name encodes the reason and changes with the file.
 
@@ -16,15 +16,15 @@ use rustix::fs::{Access, AtFlags, CWD, Timespec, Timestamps, accessat, utimensat
 use sha1::{Digest as _, Sha1};
 
 use crate::error::{Result, WorkspaceError, disk};
-use crate::names::{ObjectName, shown_path};
-use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
-use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, SHORT, replace};
-use crate::values::{FolderLook, NotKept};
+use crate::names::{ObjectName, display_path};
+use crate::project::{RepositoryPaths, is_own, read_regular, repository_of};
+use crate::store::{FolderStore, KEPT_FILE_MAX, SCAN, SHORT, replace};
+use crate::values::{FolderScan, OmissionReason};
 
-/// Maximum number of files that a look reads because they are new or have changed; with more, the look is
+/// Maximum number of files that a scan reads because they are new or have changed; with more, the scan is
 /// [`WorkspaceError::TooManyFiles`].
 const READ_FILES: usize = 400_000;
-/// Maximum number of bytes that a look adds to the store; further files get placeholders until a later look.
+/// Maximum number of bytes that a scan adds to the store; further files get placeholders until a later scan.
 const READ_BYTES: u64 = 2 << 30;
 /// Maximum length of the path of a borrowed index, in bytes; with a longer one no index is borrowed.
 const PATH_MAX: usize = 4096;
@@ -34,41 +34,41 @@ const INDEX_MAX: u64 = 128 << 20;
 const RULES_MAX: u64 = 64 << 10;
 /// The name of a file with ignore rules.
 const RULES: &str = ".gitignore";
-/// Maximum number of names in each list of a look; further ones are only counted.
+/// Maximum number of names in each list of a scan; further ones are only counted.
 const NAMED: usize = 20;
-/// Maximum number of attempts of a look that fails because files vanish.
+/// Maximum number of attempts of a scan that fails because files vanish.
 const ATTEMPTS: usize = 3;
-/// Seconds that a caller waits for a look that it shares; then the call is [`WorkspaceError::Slow`].
+/// Seconds that a caller waits for a scan that it shares; then the call is [`WorkspaceError::Slow`].
 const SHARED_WAIT: u64 = 180;
-/// The suffix of the temporary files of undo, which looks leave out.
+/// The suffix of the temporary files of undo, which scans leave out.
 pub(crate) const UNDO_SUFFIX: &str = ".plexus-undo";
 
-/// Ends a look for all waiting callers, even if the thread panics.
+/// Ends a scan for all waiting callers, even if the thread panics.
 struct Leading<'a> {
     store: &'a FolderStore,
     nth: u64,
-    found: Result<FolderLook>,
+    found: Result<FolderScan>,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        let mut state = self.store.looks.lock();
+        let mut state = self.store.scans.lock();
         (state.running, state.ended, state.last) = (false, self.nth, Some(self.found.clone()));
-        self.store.looked.notify_all();
+        self.store.scan_ended.notify_all();
     }
 }
 
 impl FolderStore {
-    /// Stores the state of the folder. Calls that wait at the same moment share one look; each look began after the calls that it serves.
+    /// Stores the state of the folder. Calls that wait at the same moment share one scan; each scan began after the calls that it serves.
     ///
     /// # Errors
     /// Returns [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and errors of git and the disk.
-    pub fn look(&self) -> Result<FolderLook> {
+    pub fn scan(&self) -> Result<FolderScan> {
         let until = Instant::now() + Duration::from_secs(SHARED_WAIT);
-        let mut state = self.looks.lock();
-        let mine = state.begun + 1;
+        let mut state = self.scans.lock();
+        let next = state.begun + 1;
         loop {
-            if state.ended >= mine
+            if state.ended >= next
                 && let Some(last) = &state.last
             {
                 return last.clone();
@@ -76,7 +76,7 @@ impl FolderStore {
             if !state.running {
                 break;
             }
-            if self.looked.wait_until(&mut state, until).timed_out() {
+            if self.scan_ended.wait_until(&mut state, until).timed_out() {
                 return Err(WorkspaceError::Slow(SHARED_WAIT));
             }
         }
@@ -84,30 +84,30 @@ impl FolderStore {
         state.begun += 1;
         let nth = state.begun;
         drop(state);
-        let mut leading = Leading { store: self, nth, found: Err(WorkspaceError::Slow(LOOK)) };
-        leading.found = self.look_now();
+        let mut leading = Leading { store: self, nth, found: Err(WorkspaceError::Slow(SCAN)) };
+        leading.found = self.scan_now();
         leading.found.clone()
     }
 
-    /// Returns the number of looks that were made since the store was opened.
-    pub fn looks_made(&self) -> u64 {
-        self.looks.lock().begun
+    /// Returns the number of scans that were made since the store was opened.
+    pub fn scans_made(&self) -> u64 {
+        self.scans.lock().begun
     }
 
-    fn look_now(&self) -> Result<FolderLook> {
+    fn scan_now(&self) -> Result<FolderScan> {
         let _turn = self.turn()?;
-        let places = places_of(&self.folder);
-        self.write_rules(places.as_ref())?;
-        let index = self.place.join("index");
+        let repository = repository_of(&self.folder);
+        self.write_rules(repository.as_ref())?;
+        let index = self.directory.join("index");
         let borrows = !index.exists();
-        if borrows && places.is_some_and(|places| self.borrow(&places).is_err()) {
+        if borrows && repository.is_some_and(|repository| self.borrow(&repository).is_err()) {
             self.borrow_nothing()?;
         }
-        match self.look_once() {
+        match self.scan_once() {
             // A pipe in place of a file with ignore rules blocks git.
             Err(WorkspaceError::Slow(_)) if self.find_blocked_rules() => {
-                self.write_rules(places_of(&self.folder).as_ref())?;
-                self.look_once()
+                self.write_rules(repository_of(&self.folder).as_ref())?;
+                self.scan_once()
             }
             // A borrowed index, or a crash, left an index or objects that git does not accept. All files are read again.
             Err(WorkspaceError::Git { .. }) => {
@@ -116,35 +116,35 @@ impl FolderStore {
                 } else {
                     remove(&index)?
                 }
-                self.look_once()
+                self.scan_once()
             }
             found => found,
         }
     }
 
     /// Copies the index of the folder's repository and names its objects, if they belong to this user and are not links.
-    fn borrow(&self, places: &RepositoryPlaces) -> Result<()> {
-        let doing = "borrowing the objects of the repository";
-        let unsound = |words: &str| WorkspaceError::Git { doing, words: words.into() };
-        let objects = places.common.join("objects");
+    fn borrow(&self, repository: &RepositoryPaths) -> Result<()> {
+        let action = "borrowing the objects of the repository";
+        let unsound = |text: &str| WorkspaceError::Git { action, text: text.into() };
+        let objects = repository.common.join("objects");
         let line = objects.as_os_str().as_bytes();
         if !is_own(&objects) || !objects.is_dir() || line.contains(&b'\n') || line.starts_with(b"\"") {
             return Ok(());
         }
-        replace(&self.place.join("objects/info/alternates"), &[line, b"\n"].concat()).map_err(disk(doing))?;
-        let source = places.private.join("index");
-        if places.top != self.folder || !is_own(&source) {
+        replace(&self.directory.join("objects/info/alternates"), &[line, b"\n"].concat()).map_err(disk(action))?;
+        let source = repository.private.join("index");
+        if repository.top != self.folder || !is_own(&source) {
             return Ok(());
         }
-        let found = source.metadata().map_err(disk(doing))?;
+        let found = source.metadata().map_err(disk(action))?;
         let Some(content) = read_regular(&source, INDEX_MAX) else { return Ok(()) };
-        let copy = self.place.join("index");
-        fs::write(&copy, content).map_err(disk(doing))?;
+        let copy = self.directory.join("index");
+        fs::write(&copy, content).map_err(disk(action))?;
         // Git compares the times of files with that of the index, to read files again that were written at the same moment.
         let time = Timespec { tv_sec: found.mtime(), tv_nsec: found.mtime_nsec() };
         let times = Timestamps { last_access: time, last_modification: time };
-        utimensat(CWD, &copy, &times, AtFlags::empty()).map_err(disk(doing))?;
-        let listed = self.run(LOOK, &["ls-files", "-s", "-v", "-z"], None)?.checked(doing)?;
+        utimensat(CWD, &copy, &times, AtFlags::empty()).map_err(disk(action))?;
+        let listed = self.run(SCAN, &["ls-files", "-s", "-v", "-z"], None)?.checked(action)?;
         let (mut removed, mut unflagged) = (Vec::new(), Vec::new());
         for entry in listed.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
             let tab = entry.iter().position(|byte| *byte == b'\t').ok_or_else(|| unsound("an entry has no path"))?;
@@ -166,10 +166,10 @@ impl FolderStore {
     }
 
     fn borrow_nothing(&self) -> Result<()> {
-        remove(&self.place.join("index"))?;
+        remove(&self.directory.join("index"))?;
         // Trees of sessions may need objects that were borrowed before; an unusable one does no harm.
-        if fs::read_dir(self.place.join("sessions")).is_ok_and(|mut found| found.next().is_none()) {
-            remove(&self.place.join("objects/info/alternates"))?;
+        if fs::read_dir(self.directory.join("sessions")).is_ok_and(|mut found| found.next().is_none()) {
+            remove(&self.directory.join("objects/info/alternates"))?;
         }
         Ok(())
     }
@@ -179,10 +179,10 @@ impl FolderStore {
             return Ok(());
         }
         let args: Vec<&str> = std::iter::once("update-index").chain(args.iter().copied()).collect();
-        self.run(LOOK, &args, Some(input))?.checked("storing the files of the folder").map(drop)
+        self.run(SCAN, &args, Some(input))?.checked("storing the files of the folder").map(drop)
     }
 
-    fn look_once(&self) -> Result<FolderLook> {
+    fn scan_once(&self) -> Result<FolderScan> {
         let (mut attempt, began) = (0, Instant::now());
         loop {
             attempt += 1;
@@ -195,14 +195,14 @@ impl FolderStore {
 
     /// Lists the differences from the index and sorts them.
     fn gather(&self) -> Result<Gathered> {
-        let doing = "looking at the folder";
+        let action = "looking at the folder";
         let known = self.run(SHORT, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
         let blocked = self.blocked_rules();
         let mut others = vec![OsString::from("ls-files"), "-z".into(), "--others".into()];
         if blocked.iter().any(|folder| folder.as_os_str().is_empty()) {
             // The folder's own rules cannot be distinguished from those of the folders below.
             let mut own = OsString::from("--exclude-from=");
-            own.push(self.place.join("info/exclude"));
+            own.push(self.directory.join("info/exclude"));
             others.push(own);
         } else {
             others.push("--exclude-standard".into());
@@ -211,11 +211,11 @@ impl FolderStore {
         if known.cut || others.cut {
             return Err(WorkspaceError::TooManyFiles);
         }
-        let blocked = blocked.iter().map(|folder| shown_path(folder.join(RULES).as_os_str().as_bytes()));
+        let blocked = blocked.iter().map(|folder| display_path(folder.join(RULES).as_os_str().as_bytes()));
         let unlisted = unlisted(&others.stderr).into_iter().chain(blocked).take(NAMED).collect();
         let mut gathered = Gathered { unlisted, ..Gathered::default() };
-        let known = known.checked(doing)?.stdout;
-        let others = others.checked(doing)?.stdout;
+        let known = known.checked(action)?.stdout;
+        let others = others.checked(action)?.stdout;
         let mut parts = known.split(|byte| *byte == 0);
         while let (Some([b':', ..]), Some(path)) = (parts.next(), parts.next()) {
             gathered.add(self, path, true)?;
@@ -228,7 +228,7 @@ impl FolderStore {
 
     /// Returns the folders, below the first, whose file of ignore rules cannot be read without waiting.
     fn blocked_rules(&self) -> Vec<PathBuf> {
-        let mut blocked = self.looks.lock().blocked.clone();
+        let mut blocked = self.scans.lock().blocked.clone();
         blocked.retain(|folder| is_blocked(&self.folder.join(folder).join(RULES)));
         blocked
     }
@@ -250,18 +250,19 @@ impl FolderStore {
         let known = self.blocked_rules();
         found.retain(|folder| !known.contains(folder));
         let any = !found.is_empty();
-        self.looks.lock().blocked = known.into_iter().chain(found).take(NAMED).collect();
+        self.scans.lock().blocked = known.into_iter().chain(found).take(NAMED).collect();
         any
     }
 
     /// Writes the ignore rules above the folder, those of its repository, and the gateway's own.
-    fn write_rules(&self, places: Option<&RepositoryPlaces>) -> Result<()> {
+    fn write_rules(&self, repository: Option<&RepositoryPaths>) -> Result<()> {
         let mut rules = String::new();
-        if let Some(places) = places {
-            let exclude = places.common.join("info/exclude");
-            let above = self.folder.ancestors().skip(1).take_while(|place| place.starts_with(&places.top));
-            let mut files: Vec<(PathBuf, &Path)> = above.map(|place| (place.join(".gitignore"), place)).collect();
-            files.push((exclude, &places.top));
+        if let Some(repository) = repository {
+            let exclude = repository.common.join("info/exclude");
+            let above = self.folder.ancestors().skip(1).take_while(|directory| directory.starts_with(&repository.top));
+            let mut files: Vec<(PathBuf, &Path)> =
+                above.map(|directory| (directory.join(".gitignore"), directory)).collect();
+            files.push((exclude, &repository.top));
             for (file, counts_from) in files.iter().rev() {
                 let below = self.folder.strip_prefix(counts_from).unwrap_or(Path::new("")).to_string_lossy();
                 let text = read_regular(file, RULES_MAX).unwrap_or_default();
@@ -277,7 +278,7 @@ impl FolderStore {
             let path: String = left_out.to_string_lossy().chars().flat_map(escaped).collect();
             rules.push_str(&format!("/{path}/\n"));
         }
-        replace(&self.place.join("info/exclude"), rules.as_bytes()).map_err(disk("writing the ignore rules"))
+        replace(&self.directory.join("info/exclude"), rules.as_bytes()).map_err(disk("writing the ignore rules"))
     }
 }
 
@@ -290,7 +291,7 @@ struct Gathered {
     read: Vec<u8>,
     /// Lines that remove entries.
     removed: Vec<u8>,
-    placeholders: Vec<(Vec<u8>, NotKept, ObjectName)>,
+    placeholders: Vec<(Vec<u8>, OmissionReason, ObjectName)>,
     unlisted: Vec<String>,
 }
 
@@ -305,7 +306,7 @@ impl Gathered {
         let (why, found) = match full.symlink_metadata() {
             Ok(found) if found.is_symlink() => (None, Some(found)),
             Ok(found) if found.is_file() => (self.reason(&full, &found), Some(found)),
-            Ok(found) if found.is_dir() && nested => (Some(NotKept::Nested), Some(found)),
+            Ok(found) if found.is_dir() && nested => (Some(OmissionReason::Nested), Some(found)),
             // A file that vanished, or an entry that is neither a file nor a link.
             _ => (None, None),
         };
@@ -323,30 +324,30 @@ impl Gathered {
     }
 
     /// Returns the reason why a regular file is not stored.
-    fn reason(&mut self, path: &Path, found: &Metadata) -> Option<NotKept> {
+    fn reason(&mut self, path: &Path, found: &Metadata) -> Option<OmissionReason> {
         if found.len() > KEPT_FILE_MAX {
-            return Some(NotKept::Large);
+            return Some(OmissionReason::Large);
         }
         if accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_err() {
-            return Some(NotKept::Unreadable);
+            return Some(OmissionReason::Unreadable);
         }
         self.bytes += found.len();
-        (self.bytes > READ_BYTES).then_some(NotKept::Budget)
+        (self.bytes > READ_BYTES).then_some(OmissionReason::Budget)
     }
 
     /// Updates the index and writes the tree.
-    fn tree(self, store: &FolderStore) -> Result<FolderLook> {
-        let doing = "storing the state of the folder";
+    fn tree(self, store: &FolderStore) -> Result<FolderScan> {
+        let action = "storing the state of the folder";
         store.update(&["-z", "--index-info"], &self.removed)?;
         store.update(&["-z", "--add", "--remove", "--replace", "--stdin"], &self.read)?;
         let mut written = None;
         let mut kinds = BTreeSet::new();
         if !self.placeholders.is_empty() {
             // Placeholders are only in a copy of the index, so that git never takes them for submodules.
-            let copy = store.place.join("index.look");
+            let copy = store.directory.join("index.look");
             remove(&copy)?;
-            match fs::copy(store.place.join("index"), &copy) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(disk(doing)(error)),
+            match fs::copy(store.directory.join("index"), &copy) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(disk(action)(error)),
                 _ => {}
             }
             let git = store.git.clone().variable("GIT_INDEX_FILE", copy.as_os_str());
@@ -355,20 +356,20 @@ impl Gathered {
                 kinds.insert(*why);
                 lines.extend([format!("160000 {name}\t").as_bytes(), path, b"\0"].concat());
             }
-            let limits = crate::git::Limits { seconds: LOOK, output: crate::store::LIST_MAX };
-            git.run(limits, &["update-index", "-z", "--index-info"], Some(&lines))?.checked(doing)?;
+            let limits = crate::git::Limits { seconds: SCAN, output: crate::store::LIST_MAX };
+            git.run(limits, &["update-index", "-z", "--index-info"], Some(&lines))?.checked(action)?;
             written = Some(git.run(limits, &["write-tree"], None)?);
             remove(&copy)?;
         }
-        let written = written.map_or_else(|| store.run(LOOK, &["write-tree"], None), Ok)?.checked(doing)?;
-        let words = || WorkspaceError::Git { doing, words: "the tree has no name".into() };
-        let tree = ObjectName::parse(written.stdout.trim_ascii()).ok_or_else(words)?;
-        let not_kept = kinds.into_iter().map(|kind| {
+        let written = written.map_or_else(|| store.run(SCAN, &["write-tree"], None), Ok)?.checked(action)?;
+        let error = || WorkspaceError::Git { action, text: "the tree has no name".into() };
+        let tree = ObjectName::parse(written.stdout.trim_ascii()).ok_or_else(error)?;
+        let omitted = kinds.into_iter().map(|kind| {
             let paths =
-                || self.placeholders.iter().filter(|(_, why, _)| *why == kind).map(|(path, ..)| shown_path(path));
+                || self.placeholders.iter().filter(|(_, why, _)| *why == kind).map(|(path, ..)| display_path(path));
             (kind, paths().count(), paths().take(NAMED).collect())
         });
-        Ok(FolderLook { tree, not_kept: not_kept.collect(), unlisted: self.unlisted })
+        Ok(FolderScan { tree, omitted: omitted.collect(), unlisted: self.unlisted })
     }
 }
 
@@ -391,14 +392,14 @@ fn is_sound(path: &[u8]) -> bool {
 }
 
 /// Returns the name for the state of a file that is not stored: the reason, the size, and a digest of the time of its last change.
-fn placeholder(why: NotKept, path: &Path, found: &Metadata) -> ObjectName {
+fn placeholder(why: OmissionReason, path: &Path, found: &Metadata) -> ObjectName {
     let mut digest = Sha1::new();
     let mut add = |found: &Metadata| {
         digest.update(found.len().to_be_bytes());
         digest.update(found.mtime().to_be_bytes());
         digest.update(found.mtime_nsec().to_be_bytes());
     };
-    if why == NotKept::Nested {
+    if why == OmissionReason::Nested {
         // Commits and staged files change these.
         for part in [".git", ".git/HEAD", ".git/index", ".git/logs/HEAD"] {
             path.join(part).symlink_metadata().iter().for_each(&mut add);
@@ -408,7 +409,7 @@ fn placeholder(why: NotKept, path: &Path, found: &Metadata) -> ObjectName {
     }
     let mut name = [0; 20];
     name[0] = why as u8;
-    name[1..9].copy_from_slice(&if why == NotKept::Nested { 0 } else { found.len() }.to_be_bytes());
+    name[1..9].copy_from_slice(&if why == OmissionReason::Nested { 0 } else { found.len() }.to_be_bytes());
     name[9..].copy_from_slice(&digest.finalize()[..11]);
     ObjectName::from_bytes(name)
 }
