@@ -3,7 +3,7 @@
 
 use plexus_protocol::Risk;
 
-use crate::paths::{acts_later, device, named, secret, stays, written};
+use crate::paths::{acts_later, device, is_inside_folder, named, secret, written};
 use crate::shell::{ShellLine, ShellText, parse};
 use crate::tables::*;
 use crate::verdict::RiskVerdict;
@@ -42,14 +42,14 @@ fn judge_line(line: &ShellLine, text: &ShellText<'_>, depth: usize) -> RiskVerdi
         all.and(written(target, text));
     }
     let (mut fetches, mut decodes, mut runs, mut secret, mut sends) = (false, false, false, false, false);
-    for words in &line.commands {
-        let words = SimpleCommand { words, text, depth };
-        all.and(words.verdict());
-        fetches |= words.runs_any(NETWORK);
-        decodes |= words.runs_any(FETCHERS);
-        runs |= words.runs_code();
-        secret |= words.words.iter().skip(1).any(|word| crate::paths::secret(word));
-        sends |= words.runs_any(NETWORK) || words.runs_any(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
+    for command in &line.commands {
+        let command = SimpleCommand { words: command, text, depth };
+        all.and(command.verdict());
+        fetches |= command.runs_any(NETWORK);
+        decodes |= command.runs_any(FETCHERS);
+        runs |= command.runs_code();
+        secret |= command.words.iter().skip(1).any(|word| crate::paths::secret(word));
+        sends |= command.runs_any(NETWORK) || command.runs_any(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
     }
     if fetches && runs {
         all.and(RiskVerdict::danger("pipes the network into a shell, or runs what it fetched"));
@@ -96,7 +96,7 @@ fn program_name(word: &str) -> String {
 pub(super) fn is_known(program: &str) -> bool {
     let name = program_name(program);
     let name = name.as_str();
-    let of = |table: &[(&str, &[&str])]| table.iter().any(|(known, _)| *known == name);
+    let is_listed = |table: &[(&str, &[&str])]| table.iter().any(|(known, _)| *known == name);
     let path = ["./", "../", "/", "~/"].iter().any(|start| program.starts_with(start)) && program.len() > 3;
     if base(program).contains(char::is_uppercase) || KEYWORDS.contains(&name) {
         return false;
@@ -106,7 +106,7 @@ pub(super) fn is_known(program: &str) -> bool {
         || READERS.iter().any(|reader| reader.name == name)
         || DANGEROUS_WITH.iter().any(|(known, ..)| *known == name)
         || [SHELLS, RUNNERS, FETCHERS, CHOSEN_HERE].iter().any(|table| table.contains(&name))
-        || [RUNS_HERE, INSTALLS, SENDS, WRITES, VERSIONED].into_iter().any(of)
+        || [RUNS_HERE, INSTALLS, SENDS, WRITES, VERSIONED].into_iter().any(is_listed)
         || matches!(name, "git" | "find" | "sed" | "cd" | "chmod" | "psql" | "mysql" | "sqlite" | "redis-cli")
 }
 
@@ -114,10 +114,10 @@ pub(super) fn is_known(program: &str) -> bool {
 fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
-    let fine = !name.is_empty()
+    let is_name = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    fine.then_some(name)
+    is_name.then_some(name)
 }
 
 impl<'a> SimpleCommand<'a> {
@@ -127,7 +127,7 @@ impl<'a> SimpleCommand<'a> {
         &self.words[assignments..]
     }
 
-    fn with_words(&self, words: &'a [String]) -> Self {
+    fn with_arguments(&self, words: &'a [String]) -> Self {
         Self { words, ..*self }
     }
 
@@ -201,7 +201,7 @@ impl<'a> SimpleCommand<'a> {
         if is_wrapper(program) {
             // Any word of a wrapper may be the program that it runs.
             for at in 0..rest.len() {
-                let inner = self.with_words(&rest[at..]);
+                let inner = self.with_arguments(&rest[at..]);
                 let found = match at {
                     _ if rest[at].contains(char::is_whitespace) => {
                         classify_within(&ShellText { line: &rest[at], ..*self.text }, self.depth.saturating_sub(1))
@@ -235,8 +235,8 @@ impl<'a> SimpleCommand<'a> {
         {
             return true;
         }
-        let stays_inside = rest.iter().all(|word| stays(word, self.text) && !secret(word));
-        let fine = match program {
+        let is_inside = rest.iter().all(|word| is_inside_folder(word, self.text) && !secret(word));
+        let only_reads = match program {
             "git" => git_reads(rest),
             "find" => rest.iter().all(|word| !word.starts_with('-') || FIND.contains(&word.as_str())),
             "cd" => matches!(rest, [folder] if !folder.starts_with('-') && !folder.is_empty()),
@@ -251,7 +251,7 @@ impl<'a> SimpleCommand<'a> {
             "true" | "false" | ":" => true,
             program => reader_options(program, rest),
         };
-        fine && stays_inside
+        only_reads && is_inside
     }
 
     /// Returns the risk of a command that does more than read. Unknown programs are elevated.
@@ -264,15 +264,15 @@ impl<'a> SimpleCommand<'a> {
         }
         let has = |with: &[&str]| with.is_empty() || rest.iter().any(|word| with.contains(&word.as_str()));
         let listed = |table: &[(&str, &[&str])]| table.iter().any(|(known, with)| *known == name && has(with));
-        let shown = match rest.iter().find(|word| !word.starts_with('-')) {
+        let label = match rest.iter().find(|word| !word.starts_with('-')) {
             Some(verb) if verb.len() < 20 && verb.bytes().all(|b| b.is_ascii_alphanumeric() || b"-:_".contains(&b)) => {
                 format!("{} {verb}", named(program))
             }
             _ => named(program),
         };
-        let here = program.contains('/');
+        let has_path = program.contains('/');
         if listed(SENDS) {
-            all.and(RiskVerdict::elevated(format!("sends to a server ({shown})")));
+            all.and(RiskVerdict::elevated(format!("sends to a server ({label})")));
         }
         if NETWORK.contains(&name) {
             all.and(RiskVerdict::elevated(match sends(rest) {
@@ -281,31 +281,31 @@ impl<'a> SimpleCommand<'a> {
             }));
         }
         if name == "git" && has(&["clone", "fetch", "pull", "ls-remote", "submodule"]) {
-            all.and(RiskVerdict::elevated(format!("fetches from the network ({shown})")));
+            all.and(RiskVerdict::elevated(format!("fetches from the network ({label})")));
         }
         if listed(INSTALLS) {
-            all.and(RiskVerdict::elevated(format!("installs packages ({shown})")));
+            all.and(RiskVerdict::elevated(format!("installs packages ({label})")));
         }
         if listed(RUNS_HERE) {
-            all.and(RiskVerdict::elevated(format!("runs code from this folder ({shown})")));
-        } else if here || name.ends_with(".sh") || SHELLS.contains(&name) || RUNNERS.contains(&name) {
-            all.and(RiskVerdict::elevated(match stays(program, self.text) {
-                true => format!("runs code from this folder ({shown})"),
+            all.and(RiskVerdict::elevated(format!("runs code from this folder ({label})")));
+        } else if has_path || name.ends_with(".sh") || SHELLS.contains(&name) || RUNNERS.contains(&name) {
+            all.and(RiskVerdict::elevated(match is_inside_folder(program, self.text) {
+                true => format!("runs code from this folder ({label})"),
                 false => format!("runs a program outside the folder ({})", named(program)),
             }));
         }
         if listed(WRITES) {
-            let out = rest.iter().find(|word| !stays(word, self.text));
+            let out = rest.iter().find(|word| !is_inside_folder(word, self.text));
             all.and(RiskVerdict::elevated(match out {
                 Some(out) => format!("writes outside the folder ({})", named(out)),
-                None => format!("writes files in the folder ({shown})"),
+                None => format!("writes files in the folder ({label})"),
             }));
         }
         if all.risk > Risk::Low {
             return all;
         }
         if CHOSEN_HERE.contains(&name) {
-            return RiskVerdict::elevated(format!("runs the version that this folder asks for ({shown})"));
+            return RiskVerdict::elevated(format!("runs the version that this folder asks for ({label})"));
         }
         if KEYWORDS.contains(&program) {
             return RiskVerdict::elevated("is a script of several parts");
@@ -317,7 +317,7 @@ impl<'a> SimpleCommand<'a> {
             if let Some(out) = rest.iter().find(|word| secret(word)) {
                 return RiskVerdict::elevated(format!("reads what may be secret ({})", named(out)));
             }
-            if let Some(out) = rest.iter().find(|word| !stays(word, self.text)) {
+            if let Some(out) = rest.iter().find(|word| !is_inside_folder(word, self.text)) {
                 return RiskVerdict::elevated(format!("reads outside the folder ({})", named(out)));
             }
             return RiskVerdict::elevated(format!("tells {} an option that may make it write or run", named(program)));
@@ -328,7 +328,7 @@ impl<'a> SimpleCommand<'a> {
     /// Returns the dangers of programs that write to paths in their arguments.
     fn writes_files(&self, name: &str, rest: &[String]) -> RiskVerdict {
         let mut all = RiskVerdict::low();
-        let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
+        let has = |with: &[&str]| rest.iter().any(|word| matches_option(word, with));
         for word in rest {
             let path = word.rsplit('=').next().unwrap_or(word);
             // Reading is allowed anywhere; only paths that take effect later, and devices, count.
@@ -360,13 +360,13 @@ impl<'a> SimpleCommand<'a> {
 
     fn danger(&self, name: &str, rest: &[String]) -> RiskVerdict {
         let mut all = RiskVerdict::low();
-        let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
+        let has = |with: &[&str]| rest.iter().any(|word| matches_option(word, with));
         for (why, programs) in DANGEROUS {
             let makes_a_filesystem = name.starts_with("mkfs") && *why == "writes to disks";
             if !(programs.contains(&name) || makes_a_filesystem) {
                 continue;
             }
-            let out = rest.iter().find(|word| !word.starts_with('-') && !stays(word, self.text));
+            let out = rest.iter().find(|word| !word.starts_with('-') && !is_inside_folder(word, self.text));
             all.and(RiskVerdict::danger(match (*why, out) {
                 ("deletes files", Some(out)) => format!("deletes outside the folder ({name} {})", named(out)),
                 ("deletes files", None) if rest.iter().any(|word| recursive(word)) => {
@@ -432,7 +432,7 @@ impl<'a> SimpleCommand<'a> {
 }
 
 /// Returns whether a word is one of these options, with its value or without.
-fn is_one_of(word: &str, options: &[&str]) -> bool {
+fn matches_option(word: &str, options: &[&str]) -> bool {
     options.contains(&word.split('=').next().unwrap_or(word)) || options.contains(&word)
 }
 

@@ -161,14 +161,14 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
             tails[at] = n;
         }
     }
-    let mut kept = Vec::with_capacity(tails.len());
+    let mut chain = Vec::with_capacity(tails.len());
     let mut next = tails.last().copied();
     while let Some(n) = next {
-        kept.push(pairs[n]);
+        chain.push(pairs[n]);
         next = before[n];
     }
-    kept.reverse();
-    kept
+    chain.reverse();
+    chain
 }
 
 /// Compares the lines between two anchors.

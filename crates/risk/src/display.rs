@@ -144,11 +144,11 @@ pub fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: boo
 /// Writes the folder of a command, and the other folder if two of them contradict each other.
 fn write_folder(display: &mut Display, session: &str, named: bool, deceptive: &mut DeceptiveCharacters) {
     let Display { text, warnings, folder, .. } = display;
-    let mut line = |words: &str, path: &str, of_agent: bool| {
+    let mut line = |words: &str, path: &str, by_agent: bool| {
         text.push_str(words);
         // A folder that the user chose is not deceptive.
         let mut own = DeceptiveCharacters::default();
-        if of_agent { &mut *deceptive } else { &mut own }.inline(path, text);
+        if by_agent { &mut *deceptive } else { &mut own }.inline(path, text);
     };
     if !folder.cwd.is_empty() {
         line("\nin ", &folder.cwd, named);

@@ -24,10 +24,10 @@ impl DeceptiveCharacters {
             if n > 0 {
                 out.push('\n');
             }
-            let kept = line.trim_end_matches(' ');
-            for (at, c) in kept.char_indices() {
+            let trimmed = line.trim_end_matches(' ');
+            for (at, c) in trimmed.char_indices() {
                 // Text that looks like an escape is escaped itself.
-                let imitates = c == '\\' && kept[at + 1..].starts_with("u{");
+                let imitates = c == '\\' && trimmed[at + 1..].starts_with("u{");
                 if imitates || self.deceives(c) {
                     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
                 } else {
@@ -35,7 +35,7 @@ impl DeceptiveCharacters {
                 }
             }
             // Trailing spaces are part of the command, and invisible.
-            for _ in kept.len()..line.len() {
+            for _ in trimmed.len()..line.len() {
                 self.trailing += 1;
                 out.push_str("\\u{20}");
             }

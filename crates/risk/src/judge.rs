@@ -148,11 +148,11 @@ fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
         [line] => classify(&ShellText { line, cwd, folder }),
         words => {
             let text = ShellText { line: "", cwd, folder };
-            let words = SimpleCommand { words, text: &text, depth: DEPTH_MAX };
-            if words.words.is_empty() {
+            let simple = SimpleCommand { words, text: &text, depth: DEPTH_MAX };
+            if simple.words.is_empty() {
                 RiskVerdict::danger("Plexus cannot tell what this would do: the request is empty")
             } else {
-                words.verdict()
+                simple.verdict()
             }
         }
     }

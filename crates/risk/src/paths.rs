@@ -25,14 +25,14 @@ pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     if device(path) {
         return RiskVerdict::danger(format!("writes to a device ({})", named(path)));
     }
-    if !stays(path, text) {
+    if !is_inside_folder(path, text) {
         return RiskVerdict::elevated(format!("writes outside the folder ({})", named(path)));
     }
     RiskVerdict::elevated("writes files in the folder")
 }
 
 /// Returns whether a word names no path outside the folder.
-pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
+pub(super) fn is_inside_folder(word: &str, text: &ShellText<'_>) -> bool {
     // A shell expands braces, and `.?` to `..`.
     let expands = |part: &str| part.starts_with('.') && part.contains(['*', '?', '[']);
     // `~` means the home folder at the beginning of a word or of a value, but not in `HEAD~1`.
@@ -70,9 +70,9 @@ pub(super) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
             part => parts.push(part),
         }
     }
-    let mut wanted = folder.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let mut expected = folder.split('/').filter(|part| !part.is_empty() && *part != ".");
     let mut parts = parts.into_iter();
-    wanted.all(|part| parts.next() == Some(part))
+    expected.all(|part| parts.next() == Some(part))
 }
 
 fn rooted(path: &str) -> String {
@@ -84,7 +84,7 @@ fn rooted(path: &str) -> String {
 /// Returns whether a file at this path takes effect later without a request: it runs by itself, or grants access.
 pub(super) fn acts_later(path: &str) -> bool {
     let path = rooted(path);
-    AUTORUN_PATHS.iter().any(|place| path.contains(place)) || SYSTEM_PATHS.iter().any(|place| path.starts_with(place))
+    AUTORUN_PATHS.iter().any(|part| path.contains(part)) || SYSTEM_PATHS.iter().any(|start| path.starts_with(start))
 }
 
 /// Returns whether the file at this path is secret.
@@ -92,7 +92,7 @@ pub(super) fn secret(path: &str) -> bool {
     let path = rooted(path.trim_start_matches(['@', '<']));
     // A path after an option or a field name: `-d@.env`, `file=@.env`.
     let last = path.rsplit(['=', '@']).next().map(rooted).unwrap_or_default();
-    SECRET_PATHS.iter().any(|place| path.contains(place) || last.contains(place))
+    SECRET_PATHS.iter().any(|part| path.contains(part) || last.contains(part))
 }
 
 pub(super) fn device(path: &str) -> bool {

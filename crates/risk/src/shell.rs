@@ -42,7 +42,7 @@ const BACKGROUND: &str = "leaves a process running";
 const SUBSHELL: &str = "is a script of several parts";
 const INPUT: &str = "feeds a file or text to a program";
 
-type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type CharStream<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 struct ShellParser {
     line: ShellLine,
@@ -109,7 +109,7 @@ impl ShellParser {
     }
 
     /// Parses the text after a `$`: a substitution, characters written as numbers, or a variable.
-    fn dollar(&mut self, chars: &mut Letters<'_>, quote: &mut Option<char>) {
+    fn dollar(&mut self, chars: &mut CharStream<'_>, quote: &mut Option<char>) {
         self.add_effect(SUBSTITUTES);
         match chars.peek() {
             Some('(') => {
@@ -138,7 +138,7 @@ impl ShellParser {
     }
 
     /// Parses the text after a `>`.
-    fn write_to(&mut self, chars: &mut Letters<'_>) {
+    fn write_to(&mut self, chars: &mut CharStream<'_>) {
         // A number right before it is a descriptor.
         if self.word.bytes().all(|byte| byte.is_ascii_digit()) && !self.has_word {
             self.word.clear();
@@ -159,7 +159,7 @@ impl ShellParser {
     }
 
     /// Parses the text after a `<`.
-    fn read_from(&mut self, chars: &mut Letters<'_>) {
+    fn read_from(&mut self, chars: &mut CharStream<'_>) {
         self.end_word();
         self.add_effect(INPUT);
         match chars.peek() {
