@@ -24,7 +24,7 @@ const TRUTHS: [(&str, &str); 2] = [("true", "Yes"), ("false", "No")];
 /// [`SurfaceError::Component`]: one is not a button with an event, or none is named.
 pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>, SurfaceError> {
     let names = || form.buttons.iter().map(|button| button.component.as_str()).collect::<Vec<_>>().join(", ");
-    let bad = |why: String| SurfaceError::Component { at: SUBMIT.to_owned(), why };
+    let bad = |why: String| SurfaceError::Component { at: SUBMIT.to_owned(), reason: why };
     if submit.is_empty() {
         return Err(bad(format!("name the buttons that answer; the surface has: {}", names())));
     }

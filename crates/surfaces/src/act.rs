@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 
 use super::change::{Change, Message};
 use super::component::Component;
-use super::error::{ActionError, message, shown};
+use super::error::{ActionError, excerpt, message};
 use super::eval::{Budget, Scope, copied};
 use super::expression;
 use super::format;
 use super::functions::{self, truthy};
 use super::limits::{COMPONENTS_MAX, INPUTS_MAX, ROWS_MAX};
+use super::list_items::{BoundPath, ListItem, is_visible, visible_components};
 use super::model::DataOp;
 use super::pointer::Pointer;
-use super::size::{Size, may_stand};
-use super::stand::{BoundPath, Stand, is_shown, stands};
+use super::size::{Size, check_value};
 use super::surface::Surface;
 
 /// A valid action: the part that the agent gets.
@@ -44,25 +44,25 @@ pub struct Action {
     /// The pointers of inputs that were typed hidden. They are not in the surface's data, and must not be logged or shown.
     #[serde(skip)]
     pub secret: Vec<String>,
-    /// The context with [`NOT_KEPT`] in place of those inputs.
+    /// The context with [`HIDDEN_INPUT`] in place of those inputs.
     #[serde(skip)]
-    kept_context: Map<String, Value>,
+    stored_context: Map<String, Value>,
     /// The changes of the surface by the other inputs.
     #[serde(skip)]
     pub change: Option<Change>,
 }
 
 /// The placeholder for hidden input in a stored action.
-const NOT_KEPT: &str = "(not kept)";
+const HIDDEN_INPUT: &str = "(not kept)";
 
 impl Action {
     /// Returns the action as it may be stored: without hidden input, even where a function of the context was applied to it.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut action = self.clone();
-        action.context.clone_from(&self.kept_context);
+        action.context.clone_from(&self.stored_context);
         for path in &self.secret {
-            action.inputs.insert(path.clone(), NOT_KEPT.into());
+            action.inputs.insert(path.clone(), HIDDEN_INPUT.into());
         }
         action
     }
@@ -91,9 +91,9 @@ impl Surface {
     pub(crate) fn act(&mut self, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
         let component = self.fresh(&request.component, request.rev)?;
         let instance = request.instance.as_deref().unwrap_or_default();
-        let unknown = || ActionError::Component(shown(&request.component));
+        let unknown = || ActionError::Component(excerpt(&request.component));
         let base = Pointer::absolute(instance).map_err(|_| unknown())?;
-        if !is_shown(self, &request.component, &base) {
+        if !is_visible(self, &request.component, &base) {
             return Err(unknown());
         }
         let context = self.declared(component, &request.event)?;
@@ -109,18 +109,18 @@ impl Surface {
         let context = self.checks_hold(&checks).and_then(|()| self.context(&declared, &scope));
         self.revert(undo);
         let context = context?;
-        let kept_context = match inputs.iter().any(|input| input.secret) {
+        let stored_context = match inputs.iter().any(|input| input.secret) {
             true => self.context_without_secrets(&declared, &scope, &inputs)?,
             false => context.clone(),
         };
-        let kept = inputs
+        let stored = inputs
             .iter()
             .zip(all)
             .filter(|(input, _)| !input.secret && self.data_at(&input.path) != Some(&input.value));
-        let kept: Vec<_> = kept.map(|(_, op)| op).collect();
-        self.edit(Vec::new(), &kept).map_err(|error| ActionError::Limit(error.to_string()))?;
+        let stored: Vec<_> = stored.map(|(_, op)| op).collect();
+        self.edit(Vec::new(), &stored).map_err(|error| ActionError::Limit(error.to_string()))?;
         let name = self.name().to_owned();
-        let messages = kept.into_iter().map(|(path, op)| Message::Data { surface: name.clone(), path, op });
+        let messages = stored.into_iter().map(|(path, op)| Message::Data { surface: name.clone(), path, op });
         let messages: Vec<Message> = messages.collect();
         let change = (!messages.is_empty()).then(|| Change { messages, ..self.next(at) });
         Ok(Action {
@@ -128,7 +128,7 @@ impl Surface {
             surface: name,
             component: request.component.clone(),
             context,
-            kept_context,
+            stored_context,
             secret: inputs.iter().filter(|input| input.secret).map(|input| input.path.to_string()).collect(),
             inputs: inputs.into_iter().map(|input| (input.path.to_string(), input.value)).collect(),
             item: request.item.clone(),
@@ -145,13 +145,13 @@ impl Surface {
         match self.component(id) {
             Some(component) if component.changed <= rev => Ok(component),
             Some(_) => Err(ActionError::Stale { now: self.rev }),
-            None => Err(ActionError::Component(shown(id))),
+            None => Err(ActionError::Component(excerpt(id))),
         }
     }
 
     /// Returns the context that the component's event declares.
     fn declared(&self, component: &Component, event: &str) -> Result<Map<String, Value>, ActionError> {
-        let unknown = || ActionError::Event { component: shown(&component.id), event: shown(event) };
+        let unknown = || ActionError::Event { component: excerpt(&component.id), event: excerpt(event) };
         let key = match component.kind.as_str() {
             "Button" => "action",
             "Table" | "FileTree" => "onSelect",
@@ -190,7 +190,7 @@ impl Surface {
         };
         match at.filter(|at| *at < list.len().min(ROWS_MAX)) {
             Some(at) => Ok(path.map_or_else(|| base.clone(), |path| path.item(at))),
-            None => Err(ActionError::Item(format!("{:?} has no such item", shown(&component.id)))),
+            None => Err(ActionError::Item(format!("{:?} has no such item", excerpt(&component.id)))),
         }
     }
 
@@ -199,8 +199,8 @@ impl Surface {
         if request.inputs.is_empty() {
             return Ok(Vec::new());
         }
-        let bad = |path: &str, why: String| ActionError::Input { path: shown(path), why };
-        let bytes: usize = request.inputs.iter().map(|(path, value)| path.len() + Size::of(value).bytes).sum();
+        let bad = |path: &str, why: String| ActionError::Input { path: excerpt(path), reason: why };
+        let bytes: usize = request.inputs.iter().map(|(path, value)| path.len() + Size::measure(value).bytes).sum();
         if bytes > INPUTS_MAX {
             return Err(ActionError::Limit(format!("the inputs have {bytes} bytes, and {INPUTS_MAX} are the most")));
         }
@@ -210,15 +210,15 @@ impl Surface {
                 request.inputs.len()
             )));
         }
-        let stands = self.input_stands();
+        let visible = self.bound_inputs();
         let mut typed: Vec<Typed> = Vec::new();
         for (text, value) in &request.inputs {
             if !text.starts_with('/') {
                 return Err(bad(text, "has to be an absolute path".to_owned()));
             }
             let path = Pointer::absolute(text).map_err(|why| bad(text, why))?;
-            may_stand(value, path.segments().len() + 1).map_err(|why| bad(text, why))?;
-            let inputs = self.bound(&path, &stands);
+            check_value(value, path.segments().len() + 1).map_err(|why| bad(text, why))?;
+            let inputs = self.bound(&path, &visible);
             if inputs.is_empty() {
                 return Err(bad(text, "no input of the surface is bound to it".to_owned()));
             }
@@ -244,17 +244,17 @@ impl Surface {
     }
 
     /// Returns the shown inputs, with the paths that each is bound to.
-    fn input_stands(&self) -> Vec<(&Component, Stand, BoundPath)> {
-        let inputs = stands(self).into_iter().filter_map(|(component, stand)| {
-            let bound = stand.bound(input_path(component)?)?;
-            Some((component, stand, bound))
+    fn bound_inputs(&self) -> Vec<(&Component, ListItem, BoundPath)> {
+        let inputs = visible_components(self).into_iter().filter_map(|(component, item)| {
+            let bound = item.bound(input_path(component)?)?;
+            Some((component, item, bound))
         });
         inputs.collect()
     }
 
     /// Returns the shown inputs that are bound to a path.
-    fn bound<'a>(&self, path: &Pointer, stands: &[(&'a Component, Stand, BoundPath)]) -> Vec<Input<'a>> {
-        let bound = stands.iter().filter_map(|(component, _, bound)| {
+    fn bound<'a>(&self, path: &Pointer, visible: &[(&'a Component, ListItem, BoundPath)]) -> Vec<Input<'a>> {
+        let bound = visible.iter().filter_map(|(component, _, bound)| {
             let base = bound.matches(path, self)?;
             Some(Input { component, base })
         });
@@ -270,9 +270,9 @@ impl Surface {
             return Vec::new();
         }
         let mut inputs = Vec::new();
-        for (component, stand, bound) in self.input_stands() {
+        for (component, item, bound) in self.bound_inputs() {
             // In a template only the current item is known; a press does not show the others.
-            let base = scope.prefix(stand.base.len());
+            let base = scope.prefix(item.base.len());
             let path = input_path(component).and_then(|path| Pointer::parse(path, &base).ok());
             if let Some(path) = path.filter(|path| read.iter().any(|read| read.contains(path)))
                 && bound.matches(&path, self).is_some()
@@ -347,14 +347,14 @@ impl Surface {
         Ok(())
     }
 
-    /// Returns the context of the event with [`NOT_KEPT`] in place of all hidden input.
+    /// Returns the context of the event with [`HIDDEN_INPUT`] in place of all hidden input.
     fn context_without_secrets(
         &mut self,
         declared: &Map<String, Value>,
         scope: &Pointer,
         inputs: &[Typed],
     ) -> Result<Map<String, Value>, ActionError> {
-        let value = |input: &Typed| if input.secret { NOT_KEPT.into() } else { input.value.clone() };
+        let value = |input: &Typed| if input.secret { HIDDEN_INPUT.into() } else { input.value.clone() };
         let masked: Vec<_> = inputs.iter().map(|input| (input.path.clone(), DataOp::Set(value(input)))).collect();
         let undo = self.edit(Vec::new(), &masked).map_err(|error| ActionError::Limit(error.to_string()))?;
         let context = self.context(declared, scope);
@@ -370,7 +370,7 @@ impl Surface {
             (key.clone(), copied(&value, &mut budget))
         });
         let resolved: Map<String, Value> = resolved.collect();
-        if Size::of_object(&resolved).bytes > super::limits::DATA_PART_MAX {
+        if Size::measure_object(&resolved).bytes > super::limits::DATA_PART_MAX {
             return Err(ActionError::Limit("the context of the event is too large to be sent to the agent".to_owned()));
         }
         Ok(resolved)

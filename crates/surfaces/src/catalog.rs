@@ -253,7 +253,7 @@ pub(crate) const STATES: &[&str] = &["running", "done", "failed", "waiting"];
 
 const TEXT_ARG: Prop = needs("value", Type::DynText);
 const VALUES_ARG: Prop = needs("values", Type::List(&Type::DynFlag, 2, NO_LIMIT));
-const PLACES: Prop = may("decimals", Type::DynNumber);
+const DECIMALS: Prop = may("decimals", Type::DynNumber);
 const GROUPING: Prop = may("grouping", Type::DynFlag);
 
 const fn function(name: &'static str, args: &'static [Prop], gives: Gives) -> Function {
@@ -275,8 +275,8 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     },
     function("email", &[TEXT_ARG], Gives::Flag),
     function("formatString", &[TEXT_ARG], Gives::Text),
-    function("formatNumber", &[needs("value", Type::DynNumber), PLACES, GROUPING], Gives::Text),
-    function("formatCurrency", &[needs("value", Type::DynNumber), needs("currency", Type::DynText), PLACES, GROUPING], Gives::Text),
+    function("formatNumber", &[needs("value", Type::DynNumber), DECIMALS, GROUPING], Gives::Text),
+    function("formatCurrency", &[needs("value", Type::DynNumber), needs("currency", Type::DynText), DECIMALS, GROUPING], Gives::Text),
     function("formatDate", &[needs("value", Type::DynAny), needs("format", Type::DynText)], Gives::Text),
     function("pluralize", &[
         needs("value", Type::DynNumber), may("zero", Type::DynText), may("one", Type::DynText), may("two", Type::DynText),
@@ -298,7 +298,7 @@ pub(crate) enum Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn of(id: &str) -> Self {
+    pub(crate) fn from_id(id: &str) -> Self {
         match id {
             PLEXUS_CATALOG => Self::Plexus,
             BASIC_CATALOG => Self::Basic,

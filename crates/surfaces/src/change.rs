@@ -168,10 +168,10 @@ impl Message {
         use super::size::Size;
         match self {
             Self::Create(_) | Self::Delete { .. } => 128,
-            Self::Components { components, .. } => components.iter().map(|c| Size::of_object(c).bytes + 1).sum(),
-            Self::Data { op: DataOp::Set(value), .. } => Size::of(value).bytes + 64,
+            Self::Components { components, .. } => components.iter().map(|c| Size::measure_object(c).bytes + 1).sum(),
+            Self::Data { op: DataOp::Set(value), .. } => Size::measure(value).bytes + 64,
             Self::Data { op: DataOp::Append(items), .. } => {
-                items.iter().fold(Size::of_array(), Size::with_item).bytes + 64
+                items.iter().fold(Size::empty_array(), Size::with_item).bytes + 64
             }
             Self::Data { op: DataOp::Remove, .. } => 64,
         }

@@ -20,7 +20,7 @@ pub(crate) struct Component {
 impl Component {
     pub(crate) fn new(raw: Map<String, Value>, links: Vec<Link>, rev: u64) -> Self {
         let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (id, kind, bytes) = (text("id"), text("component"), Size::of_object(&raw).bytes);
+        let (id, kind, bytes) = (text("id"), text("component"), Size::measure_object(&raw).bytes);
         Self { id, kind, raw, links, bytes, changed: rev }
     }
 }

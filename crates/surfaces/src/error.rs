@@ -30,50 +30,50 @@ pub enum SurfaceError {
     #[error("catalog {0:?} is not known: leave it out, or use plexus:catalog/1 or the basic catalog of A2UI 0.9")]
     Catalog(String),
     /// The catalogue lacks a component or a function.
-    #[error("{at}: {what}")]
+    #[error("{at}: {problem}")]
     NotInCatalog {
         /// The place in the message.
         at: String,
         /// The unknown name, and the known ones.
-        what: String,
+        problem: String,
     },
     /// A component does not fit the catalogue.
-    #[error("{at}: {why}")]
+    #[error("{at}: {reason}")]
     Component {
         /// The place in the message.
         at: String,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// The children of a component lead back to itself, are nested too deep, or do not exist.
-    #[error("{at}: {why}")]
+    #[error("{at}: {reason}")]
     Tree {
         /// The place in the message.
         at: String,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// Data cannot be put at its path.
-    #[error("data {path}: {why}")]
+    #[error("data {path}: {reason}")]
     Data {
         /// The path.
         path: String,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// The message is not one of A2UI 0.9.
-    #[error("{at}: {why}")]
+    #[error("{at}: {reason}")]
     Message {
         /// The place in the message.
         at: String,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// A limit of a surface or a session is exceeded.
-    #[error("{what}: {max} at most; {hint}")]
+    #[error("{part}: {max} at most; {hint}")]
     Limit {
         /// The part that is too large or too many.
-        what: String,
+        part: String,
         /// The limit.
         max: usize,
         /// A way to use less.
@@ -103,12 +103,12 @@ impl SurfaceError {
         }
     }
 
-    pub(crate) fn data(path: impl ToString, why: impl Into<String>) -> Self {
-        Self::Data { path: shown(&path.to_string()), why: why.into() }
+    pub(crate) fn data(path: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Data { path: excerpt(&path.to_string()), reason: reason.into() }
     }
 
-    pub(crate) fn limit(what: impl Into<String>, max: usize, hint: &'static str) -> Self {
-        Self::Limit { what: what.into(), max, hint }
+    pub(crate) fn limit(part: impl Into<String>, max: usize, hint: &'static str) -> Self {
+        Self::Limit { part: part.into(), max, hint }
     }
 }
 
@@ -140,12 +140,12 @@ pub enum ActionError {
     #[error("{0}")]
     Item(String),
     /// No input of the surface can have given the value.
-    #[error("input {path}: {why}")]
+    #[error("input {path}: {reason}")]
     Input {
         /// The pointer.
         path: String,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// A check of the surface does not hold.
     #[error("{message}")]
@@ -183,7 +183,7 @@ const SHOWN_CHARS: usize = 80;
 const MESSAGE_CHARS: usize = 400;
 
 /// Returns a text of an agent, fit for one line.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     first_chars(text, SHOWN_CHARS)
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn copied(value: &Value, budget: &mut Budget) -> Value {
     let cost = match value {
         Value::String(text) => text.len(),
         Value::Array(_) | Value::Object(_) => {
-            let size = Size::of(value);
+            let size = Size::measure(value);
             size.bytes.max(size.values * 32)
         }
         _ => 8,

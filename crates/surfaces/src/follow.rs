@@ -45,7 +45,7 @@ impl SurfaceFollower {
                 Followed::Missing
             }
             Fold::Applied => {
-                self.make_room(name);
+                self.evict(name);
                 if self.set.get(name).is_some() { Followed::Changed } else { Followed::Missing }
             }
         }
@@ -67,7 +67,7 @@ impl SurfaceFollower {
     }
 
     /// Removes surfaces until the others fit: those that changed longest ago, and the one that changed now if it alone is too large.
-    fn make_room(&mut self, changed: &str) {
+    fn evict(&mut self, changed: &str) {
         while self.memory() > self.max {
             let others = self.set.iter().filter(|surface| surface.name() != changed);
             let oldest = others.min_by_key(|surface| surface.at()).map(|surface| surface.name().to_owned());

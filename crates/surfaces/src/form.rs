@@ -84,8 +84,8 @@ impl Surface {
             if let Some(field) = self.field(&resolved) {
                 form.fields.push(field);
             } else if let Some(event) = event_of(&resolved) {
-                let words = resolved.children.first().map(|child| self.words(&child.id)).unwrap_or_default();
-                let label = if words.is_empty() { slot.id.clone() } else { words };
+                let text = resolved.children.first().map(|child| self.text_of(&child.id)).unwrap_or_default();
+                let label = if text.is_empty() { slot.id.clone() } else { text };
                 form.buttons.push(FormButton { component: slot.id.clone(), event, label });
             }
             left.extend(resolved.children.into_iter().rev());
@@ -120,7 +120,7 @@ impl Surface {
     }
 
     /// Returns the text of a component that is shown on a button.
-    fn words(&self, id: &str) -> String {
+    fn text_of(&self, id: &str) -> String {
         let resolved = self.resolve(id, "");
         let text = resolved.as_ref().and_then(|resolved| resolved.props.get("text").or(resolved.props.get("name")));
         text.map(|text| functions::text(text)).unwrap_or_default()

@@ -3,7 +3,7 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use super::error::shown;
+use super::error::excerpt;
 use super::format::{currency, date, number_text, rounded};
 use super::limits::REGEX_MAX;
 
@@ -19,7 +19,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     built.map_err(|_| {
         format!(
             "{:?} is no regular expression that runs here: no lookaround, no backreferences, no large repeats",
-            shown(pattern)
+            excerpt(pattern)
         )
     })
 }
@@ -36,7 +36,7 @@ pub fn is_http(url: &str) -> bool {
 pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Regexes) -> Option<Value> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let bound = |key: &str| args.get(key).and_then(number);
-    let places = || bound("decimals").map(|n| n.clamp(0.0, 20.0) as usize);
+    let decimals = || bound("decimals").map(|n| n.clamp(0.0, 20.0) as usize);
     let grouping = || args.get("grouping").is_none_or(truthy);
     let within = |n: f64| bound("min").is_none_or(|min| n >= min) && bound("max").is_none_or(|max| n <= max);
     Some(match name {
@@ -59,11 +59,11 @@ pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Reg
         "numeric" => Value::Bool(number(value).is_some_and(within)),
         "email" => Value::Bool(is_email(&text(value))),
         "formatNumber" => {
-            Value::String(number(value).map_or_else(String::new, |n| rounded(n, places(), 3, grouping())))
+            Value::String(number(value).map_or_else(String::new, |n| rounded(n, decimals(), 3, grouping())))
         }
         "formatCurrency" => {
             let code = text(args.get("currency").unwrap_or(&Value::Null));
-            Value::String(number(value).map_or_else(String::new, |n| currency(n, &code, places(), grouping())))
+            Value::String(number(value).map_or_else(String::new, |n| currency(n, &code, decimals(), grouping())))
         }
         "formatDate" => Value::String(date(value, &text(args.get("format").unwrap_or(&Value::Null)))),
         "pluralize" => {

@@ -21,12 +21,12 @@ struct Capped {
 
 impl io::Write for Capped {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.max.saturating_sub(self.bytes.len()).min(bytes.len());
-        if room == 0 && !bytes.is_empty() {
+        let accepted = self.max.saturating_sub(self.bytes.len()).min(bytes.len());
+        if accepted == 0 && !bytes.is_empty() {
             return Err(io::Error::other("full"));
         }
-        self.bytes.extend_from_slice(&bytes[..room]);
-        Ok(room)
+        self.bytes.extend_from_slice(&bytes[..accepted]);
+        Ok(accepted)
     }
 
     fn flush(&mut self) -> io::Result<()> {

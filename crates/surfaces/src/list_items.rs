@@ -12,7 +12,8 @@ use super::surface::Surface;
 impl Surface {
     /// Returns the events that the shown components declare, each with the component that may send it.
     pub fn events(&self) -> Vec<(&str, &str)> {
-        let mut ids: Vec<&str> = stands(self).into_iter().map(|(component, _)| component.id.as_str()).collect();
+        let mut ids: Vec<&str> =
+            visible_components(self).into_iter().map(|(component, _)| component.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
         let mut events = Vec::new();
@@ -32,12 +33,12 @@ impl Surface {
 
 /// The list item at which the relative paths of a component begin. Inside of templates an index is left open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stand {
+pub(crate) struct ListItem {
     /// The segments; `None` is any index of the list before it.
     pub(crate) base: Vec<Option<String>>,
 }
 
-impl Stand {
+impl ListItem {
     fn join(&self, path: &str) -> Option<Vec<Option<String>>> {
         let segments = Pointer::absolute(path).ok()?;
         let mut joined = if path.starts_with('/') { Vec::new() } else { self.base.clone() };
@@ -83,34 +84,34 @@ impl BoundPath {
 }
 
 /// Returns each shown component, with its list items.
-pub(crate) fn stands(surface: &Surface) -> Vec<(&Component, Stand)> {
-    let mut out: Vec<(&Component, Stand)> = Vec::new();
-    let mut seen: HashSet<(&str, Stand)> = HashSet::new();
-    let mut todo = vec![("root", Stand { base: Vec::new() })];
-    while let Some((id, stand)) = todo.pop() {
+pub(crate) fn visible_components(surface: &Surface) -> Vec<(&Component, ListItem)> {
+    let mut out: Vec<(&Component, ListItem)> = Vec::new();
+    let mut seen: HashSet<(&str, ListItem)> = HashSet::new();
+    let mut todo = vec![("root", ListItem { base: Vec::new() })];
+    while let Some((id, item)) = todo.pop() {
         let Some(component) = surface.component(id) else { continue };
-        if seen.len() >= WAYS_MAX || !seen.insert((id, stand.clone())) {
+        if seen.len() >= WAYS_MAX || !seen.insert((id, item.clone())) {
             continue;
         }
         for link in &component.links {
             let below = match &link.template {
-                None => Some(stand.clone()),
-                Some(path) => stand.join(path).map(|mut base| {
+                None => Some(item.clone()),
+                Some(path) => item.join(path).map(|mut base| {
                     base.push(None);
-                    Stand { base }
+                    ListItem { base }
                 }),
             };
             if let Some(below) = below.filter(|below| below.base.len() <= DEPTH_MAX) {
                 todo.push((&link.id, below));
             }
         }
-        out.push((component, stand));
+        out.push((component, item));
     }
     out
 }
 
 /// Returns whether a component is shown at a list item.
-pub(crate) fn is_shown(surface: &Surface, id: &str, instance: &Pointer) -> bool {
+pub(crate) fn is_visible(surface: &Surface, id: &str, instance: &Pointer) -> bool {
     let mut seen: HashSet<(&str, Pointer)> = HashSet::new();
     let mut todo = vec![("root", Pointer::default())];
     while let Some((at, base)) = todo.pop() {

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{SurfaceError, shown};
+use super::error::{SurfaceError, excerpt};
 use super::limits::{DATA_MAX, VALUES_MAX};
 use super::pointer::{Pointer, index};
-use super::size::{Size, data_may_stand};
+use super::size::{Size, check_data};
 
 /// An operation at one place of a data model.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +29,11 @@ pub(crate) struct Model {
 #[derive(Debug)]
 pub(crate) struct DataUndo {
     size: Size,
-    how: Back,
+    how: Reversal,
 }
 
 #[derive(Debug)]
-enum Back {
+enum Reversal {
     Nothing,
     Root(Value),
     /// Restores the earlier value, or removes the value that was created.
@@ -45,7 +45,7 @@ enum Back {
 impl Default for Model {
     fn default() -> Self {
         let root = Value::Object(Map::new());
-        Self { size: Size::of(&root), root }
+        Self { size: Size::measure(&root), root }
     }
 }
 
@@ -74,26 +74,26 @@ impl Model {
         let before = self.size;
         let done = match op {
             DataOp::Set(value) => {
-                data_may_stand(value, path)?;
+                check_data(value, path)?;
                 self.set(path, value.clone())
             }
             DataOp::Append(items) => {
-                items.iter().try_for_each(|item| data_may_stand(item, &path.item(0)))?;
+                items.iter().try_for_each(|item| check_data(item, &path.item(0)))?;
                 self.append(path, items)
             }
             DataOp::Remove => Ok(self.remove(path)),
         };
         let undo = DataUndo { size: before, how: done.map_err(|why| SurfaceError::data(path, why))? };
         let grew = self.size.bytes > before.bytes || self.size.values > before.values;
-        let over = if self.size.bytes > DATA_MAX {
+        let exceeded = if self.size.bytes > DATA_MAX {
             Some(("bytes of data in a surface", DATA_MAX))
         } else {
             (self.size.values > VALUES_MAX).then_some(("values of data in a surface", VALUES_MAX))
         };
-        match over.filter(|_| grew) {
-            Some((what, max)) => {
+        match exceeded.filter(|_| grew) {
+            Some((part, max)) => {
                 self.revert(undo);
-                Err(SurfaceError::limit(what, max, "remove old data first, or show a summary"))
+                Err(SurfaceError::limit(part, max, "remove old data first, or show a summary"))
             }
             None => Ok(undo),
         }
@@ -102,16 +102,16 @@ impl Model {
     /// Reverts the last change.
     pub(crate) fn revert(&mut self, undo: DataUndo) {
         match undo.how {
-            Back::Nothing => {}
-            Back::Root(value) => self.root = value,
-            Back::Put(path, old) => {
+            Reversal::Nothing => {}
+            Reversal::Root(value) => self.root = value,
+            Reversal::Put(path, old) => {
                 if let Some((last, above)) = path.segments().split_last()
                     && let Some(parent) = get_mut(&mut self.root, above)
                 {
                     put_back(parent, last, old);
                 }
             }
-            Back::Truncate(path, len) => {
+            Reversal::Truncate(path, len) => {
                 if let Some(Value::Array(items)) = get_mut(&mut self.root, path.segments()) {
                     items.truncate(len);
                 }
@@ -120,60 +120,60 @@ impl Model {
         self.size = undo.size;
     }
 
-    fn set(&mut self, path: &Pointer, value: Value) -> Result<Back, String> {
+    fn set(&mut self, path: &Pointer, value: Value) -> Result<Reversal, String> {
         if path.is_root() {
-            self.size = Size::of(&value);
-            return Ok(Back::Root(std::mem::replace(&mut self.root, value)));
+            self.size = Size::measure(&value);
+            return Ok(Reversal::Root(std::mem::replace(&mut self.root, value)));
         }
-        self.place(path, value)
+        self.insert(path, value)
     }
 
-    fn append(&mut self, path: &Pointer, items: &[Value]) -> Result<Back, String> {
+    fn append(&mut self, path: &Pointer, items: &[Value]) -> Result<Reversal, String> {
         match get_mut(&mut self.root, path.segments()) {
             Some(Value::Array(list)) => {
                 let before = list.len();
                 list.extend_from_slice(items);
                 self.size = items.iter().fold(self.size, Size::with_item);
-                Ok(Back::Truncate(path.clone(), before))
+                Ok(Reversal::Truncate(path.clone(), before))
             }
             Some(Value::Null) | None => self.set(path, Value::Array(items.to_vec())),
             Some(_) => Err("append needs a list there; the value is none".to_owned()),
         }
     }
 
-    fn remove(&mut self, path: &Pointer) -> Back {
+    fn remove(&mut self, path: &Pointer) -> Reversal {
         let Some((last, above)) = path.segments().split_last() else {
             let empty = Self::default();
             self.size = empty.size;
-            return Back::Root(std::mem::replace(&mut self.root, empty.root));
+            return Reversal::Root(std::mem::replace(&mut self.root, empty.root));
         };
         let (old, less) = match get_mut(&mut self.root, above) {
             Some(Value::Object(members)) => {
-                let Some(old) = members.remove(last) else { return Back::Nothing };
-                let less = Size::of(&old).plus(Size::of_key(last));
+                let Some(old) = members.remove(last) else { return Reversal::Nothing };
+                let less = Size::measure(&old).plus(Size::measure_key(last));
                 (old, less)
             }
             Some(Value::Array(items)) => {
-                let Some(item) = index(last).and_then(|at| items.get_mut(at)) else { return Back::Nothing };
+                let Some(item) = index(last).and_then(|at| items.get_mut(at)) else { return Reversal::Nothing };
                 let old = item.take();
-                let less = Size::of(&old);
-                self.size = self.size.plus(Size::of(&Value::Null));
+                let less = Size::measure(&old);
+                self.size = self.size.plus(Size::measure(&Value::Null));
                 (old, less)
             }
-            _ => return Back::Nothing,
+            _ => return Reversal::Nothing,
         };
         self.size = self.size.minus(less);
-        Back::Put(path.clone(), Some(old))
+        Reversal::Put(path.clone(), Some(old))
     }
 
     /// Puts a value at a path that is not empty, and creates the missing containers above it.
-    fn place(&mut self, path: &Pointer, value: Value) -> Result<Back, String> {
+    fn insert(&mut self, path: &Pointer, value: Value) -> Result<Reversal, String> {
         let segments = path.segments();
         let before = self.size;
         if self.root.is_null() {
             self.root = Value::Object(Map::new());
-            self.size = Size::of(&self.root);
-            return self.place(path, value).map(|_| Back::Root(Value::Null)).inspect_err(|_| {
+            self.size = Size::measure(&self.root);
+            return self.insert(path, value).map(|_| Reversal::Root(Value::Null)).inspect_err(|_| {
                 self.root = Value::Null;
                 self.size = before;
             });
@@ -185,7 +185,7 @@ impl Model {
                 Value::Object(members) => members.get(segment).is_none_or(|old| old.is_null() || rest.is_empty()),
                 Value::Array(items) => match index(segment) {
                     None => {
-                        return Err(format!("{} is no index of the list; use a number, or append", shown(segment)));
+                        return Err(format!("{} is no index of the list; use a number, or append", excerpt(segment)));
                     }
                     Some(i) if i > items.len() => {
                         return Err(format!(
@@ -199,20 +199,20 @@ impl Model {
                     let above = path.prefix(depth);
                     return Err(format!(
                         "the value at {} is no object or list; set it as a whole",
-                        shown(&above.to_string())
+                        excerpt(&above.to_string())
                     ));
                 }
             };
             if missing {
                 let made = wrapped(rest, value)?;
-                let more = Size::of(&made);
+                let more = Size::measure(&made);
                 let old = put(at, segment, made);
                 self.size = match &old {
-                    Some(old) => self.size.minus(Size::of(old)).plus(more),
+                    Some(old) => self.size.minus(Size::measure(old)).plus(more),
                     None if at.is_array() => self.size.plus(more).plus(Size { bytes: 1, values: 0 }),
-                    None => self.size.plus(more).plus(Size::of_key(segment)),
+                    None => self.size.plus(more).plus(Size::measure_key(segment)),
                 };
-                return Ok(Back::Put(path.prefix(depth + 1), old));
+                return Ok(Reversal::Put(path.prefix(depth + 1), old));
             }
             let next = match at {
                 Value::Object(members) => members.get_mut(segment),

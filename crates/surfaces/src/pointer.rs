@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::error::shown;
+use super::error::excerpt;
 use super::limits::{DEPTH_MAX, POINTER_MAX};
 
 /// Names that a page in JavaScript must never look up.
@@ -23,11 +23,11 @@ impl Pointer {
         if text != "." {
             for segment in text.split('/').filter(|segment| !segment.is_empty()) {
                 if segment.split('~').skip(1).any(|after| !after.starts_with(['0', '1'])) {
-                    return Err(format!("{} has a ~ that is neither ~0 nor ~1", shown(segment)));
+                    return Err(format!("{} has a ~ that is neither ~0 nor ~1", excerpt(segment)));
                 }
                 let name = segment.replace("~1", "/").replace("~0", "~");
                 if FORBIDDEN.contains(&name.as_str()) {
-                    return Err(format!("{} is not allowed in a path", shown(&name)));
+                    return Err(format!("{} is not allowed in a path", excerpt(&name)));
                 }
                 segments.push(name);
             }

@@ -65,7 +65,7 @@ impl<'a> ComponentResolver<'a> {
 }
 
 /// Properties that are not values.
-const AS_THEY_ARE: [&str; 7] = ["id", "component", "children", "child", "action", "onSelect", "checks"];
+const LITERAL_KEYS: [&str; 7] = ["id", "component", "children", "child", "action", "onSelect", "checks"];
 
 impl Surface {
     /// Returns a component with its values at a list item (empty outside of templates).
@@ -90,7 +90,7 @@ impl Surface {
         for (key, value) in &component.raw {
             // Literal rows and entries are data, even if they have a `path`.
             let list = value.is_array() && matches!(key.as_str(), "rows" | "entries");
-            let plain = list || AS_THEY_ARE.contains(&key.as_str()) || !holds_dynamic(value);
+            let plain = list || LITERAL_KEYS.contains(&key.as_str()) || !holds_dynamic(value);
             let value = if plain { Cow::Borrowed(value) } else { self.prop(value, base, budget) };
             props.insert(key.as_str(), value);
         }

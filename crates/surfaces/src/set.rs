@@ -13,13 +13,13 @@ use super::catalog::{Catalog, PLEXUS_CATALOG};
 use super::change::{Ask, Change, Create, Message, data_op};
 use super::check;
 use super::component::Component;
-use super::error::{self, ActionError, SurfaceError, shown};
+use super::error::{self, ActionError, SurfaceError, excerpt};
 use super::limits::{
     CLOSED_MAX, COMPONENTS_MAX, COMPONENTS_PART_MAX, DATA_PART_MAX, NAME_MAX, STRING_MAX, SURFACES_MAX, TITLE_MAX,
 };
 use super::model::DataOp;
 use super::pointer::Pointer;
-use super::size::{Size, may_stand};
+use super::size::{Size, check_value};
 use super::surface::{Surface, Undo};
 
 /// The arguments of `ui_show`, which creates a surface or replaces it.
@@ -139,7 +139,7 @@ impl SurfaceSet {
         part_fits(&data)?;
         new.edit(components, &data)?;
         new.check_whole()?;
-        self.placed(new, title, pin)
+        self.replace(new, title, pin)
     }
 
     /// Makes a surface of a page.
@@ -147,7 +147,7 @@ impl SurfaceSet {
         let Html { surface, title, html, text, actions, height, pin } = html;
         if text.trim().is_empty() {
             let why = "has to say what the page shows: it stands where no page can be drawn".to_owned();
-            return Err(SurfaceError::Component { at: "text".to_owned(), why });
+            return Err(SurfaceError::Component { at: "text".to_owned(), reason: why });
         }
         if html.len() + text.len() > STRING_MAX {
             return Err(SurfaceError::limit("bytes of a page and its text", STRING_MAX, "make the page smaller"));
@@ -164,7 +164,7 @@ impl SurfaceSet {
         let mut new = self.made(create, at)?;
         let links = check::component(new.catalog, 0, &raw, true)?;
         new.edit(vec![Component::new(raw, links, new.rev)], &[])?;
-        self.placed(new, title, pin)
+        self.replace(new, title, pin)
     }
 
     /// Changes a part of a surface. If it fails, nothing has changed.
@@ -248,12 +248,12 @@ impl SurfaceSet {
     /// Applies a change that was made elsewhere.
     pub fn apply(&mut self, change: &Change) -> Fold {
         let name = &change.surface;
-        let mine = self.surfaces.get(name).map(|surface| surface.rev);
-        if mine.is_some_and(|mine| change.rev <= mine) {
+        let current = self.surfaces.get(name).map(|surface| surface.rev);
+        if current.is_some_and(|current| change.rev <= current) {
             return Fold::Known;
         }
-        if change.base.is_some() && change.base != mine {
-            return if change.closed && mine.is_none() { Fold::Known } else { Fold::Gap };
+        if change.base.is_some() && change.base != current {
+            return if change.closed && current.is_none() { Fold::Known } else { Fold::Gap };
         }
         if change.closed {
             self.surfaces.remove(name);
@@ -277,7 +277,7 @@ impl SurfaceSet {
 
     /// Checks an action of a screen, and puts its inputs into the surface.
     pub fn act(&mut self, name: &str, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
-        let surface = self.surfaces.get_mut(name).ok_or_else(|| ActionError::Surface(shown(name)))?;
+        let surface = self.surfaces.get_mut(name).ok_or_else(|| ActionError::Surface(excerpt(name)))?;
         surface.act(request, at)
     }
 
@@ -293,8 +293,8 @@ impl SurfaceSet {
     /// Makes a surface that is not in the set yet.
     fn made(&self, create: Create, at: Timestamp) -> Result<Surface, SurfaceError> {
         name_fits(&create.surface)?;
-        if Catalog::of(&create.catalog) == Catalog::Other {
-            return Err(SurfaceError::Catalog(shown(&create.catalog)));
+        if Catalog::from_id(&create.catalog) == Catalog::Other {
+            return Err(SurfaceError::Catalog(excerpt(&create.catalog)));
         }
         let old = self.surfaces.get(&create.surface);
         if old.is_none() && self.surfaces.len() >= SURFACES_MAX {
@@ -304,7 +304,7 @@ impl SurfaceSet {
         Ok(Surface::new(create, rev, at))
     }
 
-    fn placed(&mut self, mut new: Surface, title: Option<String>, pin: Option<bool>) -> Result<Change, SurfaceError> {
+    fn replace(&mut self, mut new: Surface, title: Option<String>, pin: Option<bool>) -> Result<Change, SurfaceError> {
         title.as_deref().map_or(Ok(()), title_fits)?;
         let old = self.surfaces.get(new.name());
         new.title = title.or_else(|| old.and_then(|old| old.title.clone()));
@@ -343,12 +343,13 @@ struct Before {
 enum Step {
     Edited(String, Undo),
     /// The surface that the name had before, if any.
-    Was(String, Option<Box<Surface>>),
+    Restore(String, Option<Box<Surface>>),
 }
 
 impl SurfaceSet {
     fn message(&mut self, number: usize, raw: Value, work: &mut Work, at: Timestamp) -> Result<(), SurfaceError> {
-        let bad = |why: String| SurfaceError::Message { at: format!("messages/{number}"), why: error::message(&why) };
+        let bad =
+            |why: String| SurfaceError::Message { at: format!("messages/{number}"), reason: error::message(&why) };
         let mut message: Message = serde_json::from_value(raw).map_err(|error| bad(error.to_string()))?;
         let name = message.surface().to_owned();
         let rev = self.surfaces.get(&name).map(|surface| surface.rev);
@@ -359,12 +360,12 @@ impl SurfaceSet {
                     return Err(SurfaceError::Exists(name));
                 }
                 let theme = create.theme.clone().map(Value::Object);
-                theme.as_ref().map_or(Ok(()), |theme| may_stand(theme, 1)).map_err(bad)?;
-                if theme.is_some_and(|theme| Size::of(&theme).bytes > COMPONENTS_PART_MAX) {
+                theme.as_ref().map_or(Ok(()), |theme| check_value(theme, 1)).map_err(bad)?;
+                if theme.is_some_and(|theme| Size::measure(&theme).bytes > COMPONENTS_PART_MAX) {
                     return Err(SurfaceError::limit("bytes of a theme", COMPONENTS_PART_MAX, "leave it out"));
                 }
                 let new = self.made(create.clone(), at)?;
-                work.undone.push(Step::Was(name.clone(), None));
+                work.undone.push(Step::Restore(name.clone(), None));
                 self.surfaces.insert(name.clone(), new);
                 work.before.entry(name).or_insert_with(|| started(true)).created = true;
             }
@@ -372,7 +373,7 @@ impl SurfaceSet {
                 // A surface that is absent has been deleted.
                 if let Some(old) = self.surfaces.remove(&name) {
                     work.before.entry(name.clone()).or_insert_with(|| started(false));
-                    work.undone.push(Step::Was(name, Some(Box::new(old))));
+                    work.undone.push(Step::Restore(name, Some(Box::new(old))));
                 }
             }
             Message::Components { components, .. } => {
@@ -409,8 +410,8 @@ impl SurfaceSet {
                         surface.revert(undo);
                     }
                 }
-                Step::Was(name, Some(old)) => drop(self.surfaces.insert(name, *old)),
-                Step::Was(name, None) => drop(self.surfaces.remove(&name)),
+                Step::Restore(name, Some(old)) => drop(self.surfaces.insert(name, *old)),
+                Step::Restore(name, None) => drop(self.surfaces.remove(&name)),
             }
         }
     }
@@ -422,7 +423,7 @@ impl SurfaceSet {
             let rev = before.rev? + 1;
             self.note_closed(name, rev);
             let messages = vec![Message::Delete { surface: name.to_owned() }];
-            return Some(Change { closed: true, messages, ..Change::next_of(name, rev, at) });
+            return Some(Change { closed: true, messages, ..Change::empty(name, rev, at) });
         };
         if before.created {
             surface.begin_at(before.rev.or(closed).unwrap_or(0) + 1);
@@ -439,7 +440,7 @@ impl Surface {
     pub(crate) fn next(&mut self, at: Timestamp) -> Change {
         self.rev += 1;
         self.at = at;
-        Change::next_of(self.name(), self.rev, at)
+        Change::empty(self.name(), self.rev, at)
     }
 
     /// Applies a change to this revision.
@@ -455,7 +456,7 @@ impl Surface {
 }
 
 impl Change {
-    fn next_of(name: &str, rev: u64, at: Timestamp) -> Self {
+    fn empty(name: &str, rev: u64, at: Timestamp) -> Self {
         Self {
             surface: name.to_owned(),
             rev,
@@ -480,7 +481,7 @@ fn name_fits(name: &str) -> Result<(), SurfaceError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
     // A name is part of URL paths, where `.` and `..` have another meaning.
     let fits = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) && name != "." && name != "..";
-    if fits && check::component_id(name).is_ok() { Ok(()) } else { Err(SurfaceError::Name(shown(name))) }
+    if fits && check::component_id(name).is_ok() { Ok(()) } else { Err(SurfaceError::Name(excerpt(name))) }
 }
 
 fn title_fits(title: &str) -> Result<(), SurfaceError> {
@@ -501,7 +502,7 @@ fn checked(
         let hint = "use a template for what repeats, or a Table";
         return Err(SurfaceError::limit("components of a surface", COMPONENTS_MAX, hint));
     }
-    let bytes: usize = raws.iter().map(|raw| Size::of_object(raw).bytes).sum();
+    let bytes: usize = raws.iter().map(|raw| Size::measure_object(raw).bytes).sum();
     if bytes > COMPONENTS_PART_MAX {
         let hint = "put long text and lists into data and bind them by path";
         return Err(SurfaceError::limit("bytes of components in one call", COMPONENTS_PART_MAX, hint));
@@ -512,9 +513,9 @@ fn checked(
         let links = check::component(surface.catalog, number, &raw, html)?;
         let component = Component::new(raw, links, rev);
         if !ids.insert(component.id.clone()) {
-            let at = format!("components/{number} ({}) id", shown(&component.kind));
-            let why = format!("{:?} is the id of another component as well", shown(&component.id));
-            return Err(SurfaceError::Component { at, why });
+            let at = format!("components/{number} ({}) id", excerpt(&component.kind));
+            let why = format!("{:?} is the id of another component as well", excerpt(&component.id));
+            return Err(SurfaceError::Component { at, reason: why });
         }
         components.push(component);
     }
@@ -524,8 +525,8 @@ fn checked(
 /// Refuses more data than one call may have.
 fn part_fits(data: &[(Pointer, DataOp)]) -> Result<(), SurfaceError> {
     let sizes = data.iter().map(|(_, op)| match op {
-        DataOp::Set(value) => Size::of(value).bytes,
-        DataOp::Append(items) => items.iter().fold(Size::of_array(), Size::with_item).bytes,
+        DataOp::Set(value) => Size::measure(value).bytes,
+        DataOp::Append(items) => items.iter().fold(Size::empty_array(), Size::with_item).bytes,
         DataOp::Remove => 0,
     });
     if sizes.sum::<usize>() <= DATA_PART_MAX {

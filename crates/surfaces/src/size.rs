@@ -20,7 +20,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(crate) fn measure(value: &Value) -> Self {
         match value {
             Value::Null | Value::Bool(_) => Self { bytes: 5, values: 1 },
             Value::Number(number) => {
@@ -30,29 +30,29 @@ impl Size {
             }
             Value::String(text) => Self { bytes: quoted(text), values: 1 },
             Value::Array(items) => items.iter().fold(Self { bytes: 2, values: 1 }, |sum, item| sum.with_item(item)),
-            Value::Object(members) => Self::of_object(members),
+            Value::Object(members) => Self::measure_object(members),
         }
     }
 
-    pub(crate) fn of_object(members: &Map<String, Value>) -> Self {
+    pub(crate) fn measure_object(members: &Map<String, Value>) -> Self {
         members.iter().fold(Self { bytes: 2, values: OBJECT }, |sum, (key, value)| {
-            sum.plus(Self::of_key(key)).plus(Self::of(value))
+            sum.plus(Self::measure_key(key)).plus(Self::measure(value))
         })
     }
 
     /// Returns the size of an empty array.
-    pub(crate) const fn of_array() -> Self {
+    pub(crate) const fn empty_array() -> Self {
         Self { bytes: 2, values: 1 }
     }
 
     /// Returns the size of a key beside its value.
-    pub(crate) fn of_key(key: &str) -> Self {
+    pub(crate) fn measure_key(key: &str) -> Self {
         Self { bytes: quoted(key) + 2, values: 0 }
     }
 
     /// Returns the size with one more item of an array.
     pub(crate) fn with_item(self, item: &Value) -> Self {
-        let size = Self::of(item);
+        let size = Self::measure(item);
         Self { bytes: self.bytes + size.bytes + 1, values: self.values + size.values }
     }
 
@@ -76,19 +76,19 @@ fn quoted(text: &str) -> usize {
 }
 
 /// Checks the depth, the strings and the keys of a value at a place that is `above` levels deep.
-pub(crate) fn may_stand(value: &Value, above: usize) -> Result<(), String> {
+pub(crate) fn check_value(value: &Value, above: usize) -> Result<(), String> {
     if above > DEPTH_MAX {
         return Err(format!("the JSON is more than {DEPTH_MAX} levels deep: make it flatter"));
     }
     match value {
         Value::String(text) => string_fits(text),
-        Value::Array(items) => items.iter().try_for_each(|item| may_stand(item, above + 1)),
+        Value::Array(items) => items.iter().try_for_each(|item| check_value(item, above + 1)),
         Value::Object(members) => members.iter().try_for_each(|(key, value)| {
             if key == "__proto__" {
                 return Err("__proto__ is not allowed as a key".to_owned());
             }
             string_fits(key)?;
-            may_stand(value, above + 1)
+            check_value(value, above + 1)
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
@@ -101,7 +101,7 @@ pub(crate) fn string_fits(text: &str) -> Result<(), String> {
     Err(format!("a string has {} bytes, and {STRING_MAX} are the most", text.len()))
 }
 
-/// Checks data at a path like [`may_stand`].
-pub(crate) fn data_may_stand(value: &Value, path: &super::pointer::Pointer) -> Result<(), SurfaceError> {
-    may_stand(value, path.segments().len() + 1).map_err(|why| SurfaceError::data(path, why))
+/// Checks data at a path like [`check_value`].
+pub(crate) fn check_data(value: &Value, path: &super::pointer::Pointer) -> Result<(), SurfaceError> {
+    check_value(value, path.segments().len() + 1).map_err(|why| SurfaceError::data(path, why))
 }

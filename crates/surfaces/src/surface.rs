@@ -49,7 +49,7 @@ impl Surface {
             pinned: false,
             at,
             ask: None,
-            catalog: Catalog::of(&create.catalog),
+            catalog: Catalog::from_id(&create.catalog),
             create,
             components: Vec::new(),
             index: HashMap::new(),
@@ -60,7 +60,7 @@ impl Surface {
 
     /// Reads the wire form of a surface, as [`Serialize`] writes it.
     pub fn from_wire(value: Value) -> Result<Self, SurfaceError> {
-        let bad = |why: String| SurfaceError::Message { at: "surface".to_owned(), why: error::message(&why) };
+        let bad = |why: String| SurfaceError::Message { at: "surface".to_owned(), reason: error::message(&why) };
         let change: Change = serde_json::from_value(value).map_err(|error| bad(error.to_string()))?;
         Self::from_whole(&change).map_err(bad)
     }
@@ -143,9 +143,9 @@ impl Surface {
             let path = path.filter(|path| path.starts_with('/')).and_then(|path| Pointer::absolute(path).ok());
             let list = path.and_then(|path| self.data_at(&path)).and_then(Value::as_array);
             if list.is_some_and(|list| list.len() > ROWS_MAX) {
-                let what = format!("{key} of {} {:?}", component.kind, error::shown(&component.id));
+                let part = format!("{key} of {} {:?}", component.kind, error::excerpt(&component.id));
                 return Err(SurfaceError::limit(
-                    what,
+                    part,
                     ROWS_MAX,
                     "set a shorter list, with the latest or the most important",
                 ));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::component::Component;
-use super::error::{SurfaceError, shown};
+use super::error::{SurfaceError, excerpt};
 use super::limits::DEPTH_MAX;
 
 /// Refuses children that lead back to themselves, and trees that are too deep.
@@ -23,7 +23,7 @@ pub(crate) fn check(components: &[Component], index: &HashMap<String, usize>) ->
                 heights[at] = Some(height);
                 if height > DEPTH_MAX {
                     let why = format!("its children are more than {DEPTH_MAX} levels deep: make the tree flatter");
-                    return Err(SurfaceError::Tree { at: place(at, component), why });
+                    return Err(SurfaceError::Tree { at: component_path(at, component), reason: why });
                 }
                 continue;
             };
@@ -32,9 +32,9 @@ pub(crate) fn check(components: &[Component], index: &HashMap<String, usize>) ->
                 Some(&child) if open[child] => {
                     let why = format!(
                         "its child {:?} leads back to it: a component cannot be inside itself",
-                        shown(&link.id)
+                        excerpt(&link.id)
                     );
-                    return Err(SurfaceError::Tree { at: place(at, component), why });
+                    return Err(SurfaceError::Tree { at: component_path(at, component), reason: why });
                 }
                 Some(&child) => match heights[child] {
                     Some(below) => path.push((at, next + 1, height.max(below + 1))),
@@ -54,12 +54,12 @@ pub(crate) fn check(components: &[Component], index: &HashMap<String, usize>) ->
 pub(crate) fn check_whole(components: &[Component], index: &HashMap<String, usize>) -> Result<(), SurfaceError> {
     let Some(&root) = index.get("root") else {
         let why = "no component has the id \"root\": give the outermost one that id".to_owned();
-        return Err(SurfaceError::Tree { at: "components".to_owned(), why });
+        return Err(SurfaceError::Tree { at: "components".to_owned(), reason: why });
     };
     for (at, component) in components.iter().enumerate() {
         if let Some(link) = component.links.iter().find(|link| !index.contains_key(&link.id)) {
-            let why = format!("there is no component {:?}: add it, or take it out of the children", shown(&link.id));
-            return Err(SurfaceError::Tree { at: place(at, component), why });
+            let why = format!("there is no component {:?}: add it, or take it out of the children", excerpt(&link.id));
+            return Err(SurfaceError::Tree { at: component_path(at, component), reason: why });
         }
     }
     let mut seen = HashSet::from([root]);
@@ -74,12 +74,12 @@ pub(crate) fn check_whole(components: &[Component], index: &HashMap<String, usiz
     match (0..components.len()).find(|at| !seen.contains(at)) {
         Some(at) => {
             let why = "nothing has it as its child: add its id to the children of a component".to_owned();
-            Err(SurfaceError::Tree { at: place(at, &components[at]), why })
+            Err(SurfaceError::Tree { at: component_path(at, &components[at]), reason: why })
         }
         None => Ok(()),
     }
 }
 
-fn place(at: usize, component: &Component) -> String {
-    format!("components/{at} ({}) {:?}", shown(&component.kind), shown(&component.id))
+fn component_path(at: usize, component: &Component) -> String {
+    format!("components/{at} ({}) {:?}", excerpt(&component.kind), excerpt(&component.id))
 }

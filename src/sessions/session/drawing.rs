@@ -381,7 +381,7 @@ impl Task {
         let opened = set.get(&name).ok_or_else(unknown).and_then(|surface| {
             if surface.ask().is_some_and(|ask| self.is_open(ask)) {
                 let why = "a question is open on it: wait for it with ui_wait, or show another surface".to_owned();
-                return Err(SurfaceError::Component { at: format!("surface {name}"), why });
+                return Err(SurfaceError::Component { at: format!("surface {name}"), reason: why });
             }
             let form = surface.form();
             let buttons = surface_form::buttons(&form, &submit)?;

@@ -170,7 +170,7 @@ proptest! {
             prop_assert_eq!(bytes(&follower), bytes(&set));
             prop_assert_eq!(bytes(&joined(&set)), bytes(&set));
             for surface in set.iter() {
-                prop_assert_eq!(surface.model.size(), Size::of(surface.data()));
+                prop_assert_eq!(surface.model.size(), Size::measure(surface.data()));
             }
         }
     }

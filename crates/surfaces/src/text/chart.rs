@@ -75,8 +75,8 @@ fn lines(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
 
 fn padded(label: &str, columns: usize) -> String {
     let label = cut(label, columns.max(1));
-    let room = columns.saturating_sub(width(&label));
-    format!("{label}{}", " ".repeat(room))
+    let padding = columns.saturating_sub(width(&label));
+    format!("{label}{}", " ".repeat(padding))
 }
 
 /// Draws values as blocks, at most `columns` wide; each is the mean of its part.
@@ -124,9 +124,9 @@ fn bars(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
         }
     }
     let wide = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0).min(columns / 3);
-    let room = columns.saturating_sub(wide + 18).clamp(8, WIDE);
+    let bar_width = columns.saturating_sub(wide + 18).clamp(8, WIDE);
     for (label, value) in rows {
-        let bar = "█".repeat((share(value, low, high) * room as f64).round() as usize);
+        let bar = "█".repeat((share(value, low, high) * bar_width as f64).round() as usize);
         out.push(format!("{}  {bar} {}", padded(&label, wide), number_text(value, &chart.unit)));
     }
     if count > BARS {

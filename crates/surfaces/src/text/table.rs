@@ -22,7 +22,7 @@ pub(super) fn table(spec: &Value, rows: &[Value], sort: Option<&Value>, columns:
     let heads = spec.as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |column: &Value, key: &str| column.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let order = order(rows, sort);
-    let shown: Vec<Vec<String>> = order
+    let visible_rows: Vec<Vec<String>> = order
         .iter()
         .take(ROWS)
         .map(|row| {
@@ -36,7 +36,7 @@ pub(super) fn table(spec: &Value, rows: &[Value], sort: Option<&Value>, columns:
     let labels: Vec<String> = heads.iter().map(|column| one_line(&text(column, "label"), CELL_BYTES)).collect();
     let mut widths: Vec<usize> = (0..heads.len())
         .map(|at| {
-            let cells = shown.iter().map(|row| width(&row[at]));
+            let cells = visible_rows.iter().map(|row| width(&row[at]));
             cells.chain([width(&labels[at])]).max().unwrap_or(0).min(CELL)
         })
         .collect();
@@ -50,18 +50,18 @@ pub(super) fn table(spec: &Value, rows: &[Value], sort: Option<&Value>, columns:
     let line = |cells: &[String]| {
         let cells = cells.iter().enumerate().map(|(at, cell)| {
             let cell = cut(cell, widths[at]);
-            let room = widths[at].saturating_sub(width(&cell));
+            let padding = widths[at].saturating_sub(width(&cell));
             match heads[at].get("align").and_then(Value::as_str).or_else(|| usual_align(&heads[at])) {
-                Some("end") => format!("{}{cell}", " ".repeat(room)),
-                Some("center") => format!("{}{cell}{}", " ".repeat(room / 2), " ".repeat(room - room / 2)),
-                _ => format!("{cell}{}", " ".repeat(room)),
+                Some("end") => format!("{}{cell}", " ".repeat(padding)),
+                Some("center") => format!("{}{cell}{}", " ".repeat(padding / 2), " ".repeat(padding - padding / 2)),
+                _ => format!("{cell}{}", " ".repeat(padding)),
             }
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let rule: Vec<String> = widths.iter().map(|columns| "─".repeat(*columns)).collect();
     let mut lines = vec![line(&labels), rule.join("  ")];
-    lines.extend(shown.iter().map(|row| line(row)));
+    lines.extend(visible_rows.iter().map(|row| line(row)));
     if rows.len() > ROWS {
         lines.push(more(rows.len() - ROWS));
     }
