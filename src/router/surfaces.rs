@@ -15,7 +15,7 @@ use plexus_protocol::api::surfaces::{
     Acted, AskView, Drawn, NewAsk, NewSurface, PinnedSurfaces, SurfaceAction, SurfaceUpdate, Surfaces,
 };
 use plexus_protocol::{BadDigest, RequestId, SessionId};
-use plexus_sessions::{AskCall, Presser, SessionError, SurfaceCall};
+use plexus_sessions::{AskCall, SessionError, SurfaceCall, SurfacePermits};
 use plexus_surfaces::{Html, Show, Update};
 
 /// Maximum wait for an answer, in seconds: below the shortest time after which an agent abandons a tool call.
@@ -105,7 +105,7 @@ pub(super) async fn close(state: Core, call: Call) -> RouteResult {
 pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
-    let by = Presser::new(call.caller()?, &session.session_id, &session.runtime_id)?;
+    let by = SurfacePermits::new(call.caller()?, &session.session_id, &session.runtime_id)?;
     json(StatusCode::OK, &state.directory.surfaces().act(by, &session.session_id, surface, action).await?)
 }
 

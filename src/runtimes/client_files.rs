@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use plexus_dialects::ClientToolError;
-use plexus_sessions::leads_into;
+use plexus_sessions::is_inside;
 
 /// Maximum size of a file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
@@ -41,7 +41,7 @@ impl FileScope {
     /// Refuses paths that belong to the gateway, or may do so.
     fn check(&self, path: &Path) -> Result<(), ClientToolError> {
         match &self.private {
-            Some(private) if leads_into(path, private) != Some(false) => Err(own(path)),
+            Some(private) if is_inside(path, private) != Some(false) => Err(own(path)),
             _ => Ok(()),
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn check_paths(scope: &FileScope, params: &str) -> Result<(), ClientT
         return Ok(());
     };
     for path in [paths.path, paths.cwd].iter().flatten() {
-        if leads_into(path, private).unwrap_or_else(|| path.is_absolute()) {
+        if is_inside(path, private).unwrap_or_else(|| path.is_absolute()) {
             return Err(own(path));
         }
     }

@@ -55,7 +55,7 @@ pub(super) struct CeilingFacts {
     /// The last answer of today.
     pub(super) answer: Option<DayAnswer>,
     /// The session that asks about today's ceiling, or is going to.
-    pub(super) asker: Option<SessionId>,
+    pub(super) asking_session: Option<SessionId>,
 }
 
 impl CeilingFacts {
@@ -65,7 +65,7 @@ impl CeilingFacts {
     }
 
     /// Returns whether nothing is limited.
-    pub(super) fn is_free(&self) -> bool {
+    pub(super) fn is_unlimited(&self) -> bool {
         self.day_ceiling.is_none() && self.session_ceiling.is_none() && self.own.is_empty()
     }
 
@@ -86,7 +86,7 @@ impl CeilingFacts {
 
     fn begin_day(&mut self, (day, ends): (i64, Timestamp)) {
         (self.day, self.day_ends) = (day, ends);
-        (self.spent, self.answer, self.asker) = (Spending::default(), None, None);
+        (self.spent, self.answer, self.asking_session) = (Spending::default(), None, None);
     }
 }
 
@@ -152,7 +152,7 @@ impl CeilingBook {
         let has_changed = before.day_is_reached() != next.day_is_reached()
             || before.day != next.day
             || before.answer != next.answer
-            || before.asker != next.asker
+            || before.asking_session != next.asking_session
             || (&before.day_ceiling, &before.session_ceiling, &before.own)
                 != (&next.day_ceiling, &next.session_ceiling, &next.own);
         self.facts.store(Arc::new(next));
@@ -208,20 +208,20 @@ impl CeilingBook {
 
     /// Makes the session the one that asks about today, unless another one does. Returns whether it is.
     pub(super) fn claim(&self, session: &SessionId) -> bool {
-        if self.facts.load().asker.is_none() {
+        if self.facts.load().asking_session.is_none() {
             self.change(|facts| {
-                facts.asker.get_or_insert_with(|| session.clone());
+                facts.asking_session.get_or_insert_with(|| session.clone());
             });
         }
-        self.facts.load().asker.as_ref() == Some(session)
+        self.facts.load().asking_session.as_ref() == Some(session)
     }
 
     /// Records that the session does not ask about today, or no longer does.
     pub(super) fn release(&self, session: &SessionId) {
-        if self.facts.load().asker.as_ref() == Some(session) {
+        if self.facts.load().asking_session.as_ref() == Some(session) {
             self.change(|facts| {
-                if facts.asker.as_ref() == Some(session) {
-                    facts.asker = None;
+                if facts.asking_session.as_ref() == Some(session) {
+                    facts.asking_session = None;
                 }
             });
         }

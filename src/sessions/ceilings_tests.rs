@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::SessionRules;
 use super::ceilings::CeilingBook;
-use super::day_ceiling::{recall, synchronize};
+use super::day_ceiling::{restore_day_answer, synchronize};
 use super::state::{DecisionEnv, Plan, SessionStateMachine};
 use plexus_dialects::{RunEnd, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::api::usage::{CeilingSettings, ConfiguredCeilings};
@@ -99,7 +99,7 @@ impl World {
             },
             ticket: &mut || Ticket(ticket),
         };
-        member.state.see_ceilings(self.book.facts(now));
+        member.state.update_ceilings(self.book.facts(now));
         let outcome = decide(&mut member.state, &mut env, &mut plan);
         for change in &plan.spent {
             member.spent += change.spending.tokens();
@@ -217,7 +217,7 @@ impl World {
             let since = std::iter::empty();
             member.state = SessionStateMachine::restore(Arc::clone(&old.origin), &row, open, since, clocks).unwrap();
             member.state.load_prompts(&prompts);
-            recall(&self.book, &member.state);
+            restore_day_answer(&self.book, &member.state);
         }
         for nth in 0..self.members.len() {
             let (asks, ticket) = self.members[nth].state.pending();

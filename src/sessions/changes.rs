@@ -36,7 +36,7 @@ const CALLS: usize = 8;
 /// Maximum time that a caller waits for its result, before it gets [`ChangesError::Slow`].
 const WAIT: Duration = Duration::from_secs(20);
 /// Time for which a folder that is too large to scan is not scanned again; until then, its list reports the same error.
-const LEFT_ALONE: Duration = Duration::from_secs(30 * 60);
+const TOO_LARGE_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Time after which the store of an open folder is packed again.
 const MAINTAINED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -104,7 +104,7 @@ impl FolderCall {
     /// Scans the folder. Blocks.
     fn scan(&self) -> Result<FolderScan, WorkspaceError> {
         let too_large = self.folder.too_large.lock().clone();
-        if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < LEFT_ALONE) {
+        if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < TOO_LARGE_WAIT) {
             return Err(error);
         }
         let begun = Instant::now();

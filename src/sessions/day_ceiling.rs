@@ -7,10 +7,10 @@ use plexus_protocol::Timestamp;
 /// Synchronizes a session and the book: an answer given in the session reaches the book, and the facts of the book reach the session.
 /// Returns `true` if the session is the one that asks about today.
 pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, now: Timestamp) -> bool {
-    state.see_ceilings(book.facts(now));
+    state.update_ceilings(book.facts(now));
     if let Some(answer) = state.day_answer() {
         book.answered(answer);
-        state.see_ceilings(book.facts(now));
+        state.update_ceilings(book.facts(now));
     }
     let id = &state.origin.session_id;
     let asks = state.needs_day_ask() && book.claim(id);
@@ -21,7 +21,7 @@ pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, n
 }
 
 /// Copies into the book what a session of an earlier gateway stored about today's ceiling: an answer given there, and an open question.
-pub(super) fn recall(book: &CeilingBook, state: &SessionStateMachine) {
+pub(super) fn restore_day_answer(book: &CeilingBook, state: &SessionStateMachine) {
     if let Some(answer) = state.day_answer() {
         book.answered(answer);
     }

@@ -47,7 +47,7 @@ use super::session_handle::{ActivityRank, SessionCommand, SessionHandle};
 use super::snapshot_cache::SnapshotCache;
 use super::state::SessionEdit;
 use super::system::{blocking, now};
-use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, leads_into, policy, prompts};
+use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, is_inside, policy, prompts};
 use plexus_auth::{Admin, Approve, Permit, Prompt, Target};
 use plexus_dialects::McpServer;
 use plexus_ledger::Ledger;
@@ -321,11 +321,11 @@ impl Directory {
     fn check_folder_allowed(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         let runtime = self.runtime(&open.runtime_id).ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
-        if self.shared.launcher.private_folder().is_some_and(|own| leads_into(cwd.as_ref(), &own) != Some(false)) {
+        if self.shared.launcher.private_folder().is_some_and(|own| is_inside(cwd.as_ref(), &own) != Some(false)) {
             return Err(SessionError::Folder(format!("{cwd} is the gateway's state folder: agents cannot work there")));
         }
         let administrates = permit.device().grant.covers(Scope::Admin, Target::Runtime(&open.runtime_id));
-        if administrates || leads_into(cwd.as_ref(), runtime.cwd.as_ref()) == Some(true) {
+        if administrates || is_inside(cwd.as_ref(), runtime.cwd.as_ref()) == Some(true) {
             return Ok(());
         }
         let own = &runtime.cwd;

@@ -26,7 +26,7 @@ const NOTE_MAX: usize = 2000;
 /// Maximum length of a part of a message held in memory, in bytes; a longer message continues under a heading of its own.
 const MESSAGE_MAX: usize = 1 << 20;
 /// Maximum number of bytes held while a tool call is unfinished; beyond it the call is written as it is.
-const HELD_MAX: usize = 4 << 20;
+const BUFFERED_MAX: usize = 4 << 20;
 
 /// Maximum size of surfaces held in memory, in bytes; only the title of a larger one is written.
 const SURFACES_MAX: usize = 8 << 20;
@@ -65,7 +65,7 @@ enum PartKind {
 
 /// The preceding tool call, under which a part is listed.
 #[derive(Debug, PartialEq)]
-struct Above {
+struct ParentTitle {
     title: String,
     depth: usize,
 }
@@ -73,7 +73,7 @@ struct Above {
 #[derive(Debug, PartialEq)]
 struct Part {
     at: Timestamp,
-    above: Option<Above>,
+    parent: Option<ParentTitle>,
     kind: PartKind,
 }
 
@@ -85,7 +85,7 @@ impl Part {
 
     fn weight(&self) -> usize {
         size_of::<Self>()
-            + self.above.as_ref().map_or(0, |above| above.title.len())
+            + self.parent.as_ref().map_or(0, |parent| parent.title.len())
             + match &self.kind {
                 PartKind::Message(_, _, text) | PartKind::Note(_, text) => text.len(),
                 PartKind::Tool { id, call, .. } => id.len() + call.bytes(),
@@ -146,7 +146,7 @@ pub struct Export {
     tracker: MessageTracker,
     parts: VecDeque<Part>,
     /// Size of the parts, in bytes.
-    held: usize,
+    buffered: usize,
     surfaces: SurfaceFollower,
 }
 
@@ -179,12 +179,12 @@ impl Export {
             }
         }
         let surfaces = SurfaceFollower::new(SURFACES_MAX);
-        Self { format, tracker: MessageTracker::default(), parts: VecDeque::new(), held: 0, surfaces }
+        Self { format, tracker: MessageTracker::default(), parts: VecDeque::new(), buffered: 0, surfaces }
     }
 
     /// Returns the approximate number of bytes of the unwritten parts and of the surfaces that are followed.
-    pub fn held(&self) -> usize {
-        self.held + self.surfaces.memory()
+    pub fn memory(&self) -> usize {
+        self.buffered + self.surfaces.memory()
     }
 
     /// Applies the next event; appends the parts that are finished by then to `out`.
@@ -193,15 +193,15 @@ impl Export {
         let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
         let text = |body: &Value, name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let target = self.tracker.entry(&body, event.run_id.as_str(), event.position);
-        let above = self.tracker.parent(&body).map(|parent| {
-            let title = if parent.title.is_empty() { parent.id } else { parent.title };
-            Above { title: line(title, TITLE_MAX), depth: parent.depth }
+        let parent = self.tracker.parent(&body).map(|call| {
+            let title = if call.title.is_empty() { call.id } else { call.title };
+            ParentTitle { title: line(title, TITLE_MAX), depth: call.depth }
         });
         match body {
             EntryBody::Message { role, content, .. } => {
-                self.message(role, target.first(event.position), at, above, content.into_text());
+                self.message(role, target.first(event.position), at, parent, content.into_text());
             }
-            EntryBody::Tool { id, update, .. } => self.tool(at, above, id, update),
+            EntryBody::Tool { id, update, .. } => self.tool(at, parent, id, update),
             EntryBody::Plan(entries) => {
                 let entries = entries.iter().map(|entry| {
                     let done = if entry.status == "completed" { "x" } else { " " };
@@ -250,40 +250,40 @@ impl Export {
     }
 
     fn push(&mut self, part: Part) {
-        self.held += part.weight();
+        self.buffered += part.weight();
         self.parts.push_back(part);
     }
 
     fn note(&mut self, heading: &'static str, at: Timestamp, text: String) {
-        self.push(Part { at, above: None, kind: PartKind::Note(heading, text) });
+        self.push(Part { at, parent: None, kind: PartKind::Note(heading, text) });
     }
 
-    fn message(&mut self, role: Role, first: Position, at: Timestamp, above: Option<Above>, text: String) {
+    fn message(&mut self, role: Role, first: Position, at: Timestamp, parent: Option<ParentTitle>, text: String) {
         match self.parts.back_mut().map(|part| &mut part.kind) {
             // A message that continues after another part gets a heading of its own: its beginning may be written already.
             Some(PartKind::Message(_, last, so_far)) if *last == first && so_far.len() < MESSAGE_MAX => {
-                self.held += text.len();
+                self.buffered += text.len();
                 so_far.push_str(&text);
             }
-            _ => self.push(Part { at, above, kind: PartKind::Message(role, first, text) }),
+            _ => self.push(Part { at, parent, kind: PartKind::Message(role, first, text) }),
         }
     }
 
-    fn tool(&mut self, at: Timestamp, above: Option<Above>, id: String, update: Map<String, Value>) {
+    fn tool(&mut self, at: Timestamp, parent: Option<ParentTitle>, id: String, update: Map<String, Value>) {
         let is = |part: &Part| matches!(&part.kind, PartKind::Tool { id: current, .. } if *current == id);
         let index = self.parts.iter().rposition(is).unwrap_or_else(|| {
             let kind = PartKind::Tool { id: id.clone(), call: ToolCall::default(), finished: false };
-            self.push(Part { at, above: None, kind });
+            self.push(Part { at, parent: None, kind });
             self.parts.len() - 1
         });
         if let Some(part) = self.parts.get_mut(index) {
             let before = part.weight();
-            part.above = above;
+            part.parent = parent;
             if let PartKind::Tool { call, finished, .. } = &mut part.kind {
                 call.update(update);
                 *finished = call.is_finished();
             }
-            self.held = (self.held + part.weight()).saturating_sub(before);
+            self.buffered = (self.buffered + part.weight()).saturating_sub(before);
         }
     }
 
@@ -307,14 +307,14 @@ impl Export {
         match index.and_then(|index| self.parts.get_mut(index)) {
             Some(Part { kind: PartKind::Surface { title: shown, .. }, .. }) => {
                 if let Some(title) = title {
-                    self.held = (self.held + title.len()).saturating_sub(shown.len());
+                    self.buffered = (self.buffered + title.len()).saturating_sub(shown.len());
                     *shown = title;
                 }
             }
             _ => {
                 let title = title.unwrap_or_else(|| name.clone());
                 let kind = PartKind::Surface { name, title, text: None, finished: false };
-                self.push(Part { at, above: None, kind });
+                self.push(Part { at, parent: None, kind });
             }
         }
     }
@@ -337,7 +337,7 @@ impl Export {
 
     fn set_text(&mut self, at: usize, plain: Option<String>) {
         if let Some(PartKind::Surface { text, finished, .. }) = self.parts.get_mut(at).map(|part| &mut part.kind) {
-            self.held += plain.as_ref().map_or(0, String::len);
+            self.buffered += plain.as_ref().map_or(0, String::len);
             (*text, *finished) = (plain, true);
         }
     }
@@ -347,12 +347,12 @@ impl Export {
         while let Some(first) = self.parts.front() {
             // A message may continue until another part follows it.
             let whole = first.finished() && (self.parts.len() > 1 || !matches!(first.kind, PartKind::Message(..)));
-            if !(all || whole || self.held > HELD_MAX) {
+            if !(all || whole || self.buffered > BUFFERED_MAX) {
                 break;
             }
             self.finish_part(0);
             let Some(first) = self.parts.front() else { break };
-            self.held = self.held.saturating_sub(first.weight());
+            self.buffered = self.buffered.saturating_sub(first.weight());
             let Some(part) = self.parts.pop_front() else { break };
             match self.format {
                 Format::Markdown => markdown(part, out),
@@ -389,7 +389,7 @@ fn cleaned(text: String, out: &mut String) -> String {
 
 fn markdown(part: Part, out: &mut String) {
     out.push('\n');
-    let above = part.above.as_ref().map_or_else(String::new, |above| format!(", in {}", plain(&above.title)));
+    let above = part.parent.as_ref().map_or_else(String::new, |parent| format!(", in {}", plain(&parent.title)));
     match part.kind {
         PartKind::Message(role, _, text) => {
             let _ = writeln!(out, "**{}**{above}\n", heading(role));
@@ -463,8 +463,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35
 fn html(part: Part, out: &mut String) {
     let at = part.at.to_string();
     let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
-    let (above, depth) = part.above.as_ref().map_or_else(Default::default, |above| {
-        (format!(", in {}", escape(&above.title)), format!(" style=\"--depth:{}\"", above.depth))
+    let (above, depth) = part.parent.as_ref().map_or_else(Default::default, |parent| {
+        (format!(", in {}", escape(&parent.title)), format!(" style=\"--depth:{}\"", parent.depth))
     });
     let _ = match part.kind {
         // Collapsed, as on screen.
@@ -777,7 +777,7 @@ mod tests {
         for n in 2..200 {
             export.event(&event(n, Kind::SurfaceUpdated, changed("b", n, &large).to_string()), &mut out);
             export.event(&event(n, Kind::AgentMessageChunk, chunk(&large).to_string()), &mut out);
-            assert!(export.held <= HELD_MAX + MESSAGE_MAX + 200_000, "{}", export.held);
+            assert!(export.buffered <= BUFFERED_MAX + MESSAGE_MAX + 200_000, "{}", export.buffered);
         }
         assert!(out.contains("**Surface** Build"), "it is written once too much waits behind it");
         export.finish(&mut out);
@@ -787,9 +787,9 @@ mod tests {
     fn export_holds_bounded_memory() {
         let mut out = String::new();
         let mut export = Export::begin(Format::Html, &session("T"), &mut out);
-        let held = |export: &Export| {
-            assert_eq!(export.held, export.parts.iter().map(Part::weight).sum::<usize>());
-            export.held
+        let buffered = |export: &Export| {
+            assert_eq!(export.buffered, export.parts.iter().map(Part::weight).sum::<usize>());
+            export.buffered
         };
         // A tool that never ends, and an agent that never stops.
         export.event(&event(1, Kind::ToolCall, tool("hangs", "pending", "x").to_string()), &mut out);
@@ -797,11 +797,11 @@ mod tests {
         for n in 0..200 {
             let (kind, body) = if n % 50 == 49 { (Kind::ToolCall, &call) } else { (Kind::AgentMessageChunk, &text) };
             export.event(&event(n + 2, kind, body.clone()), &mut out);
-            assert!(held(&export) <= HELD_MAX + MESSAGE_MAX + 100_000, "{}", held(&export));
+            assert!(buffered(&export) <= BUFFERED_MAX + MESSAGE_MAX + 100_000, "{}", buffered(&export));
             out.clear();
         }
         export.event(&event(300, Kind::RunEnded, r#"{"status":"completed"}"#.into()), &mut out);
         export.event(&event(301, Kind::UserMessageChunk, chunk("next").to_string()), &mut out);
-        assert!(held(&export) < 300, "a run's end finishes its tool calls");
+        assert!(buffered(&export) < 300, "a run's end finishes its tool calls");
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Returns whether `path` is `folder` or lies in it once symbolic links are resolved; a path that does not exist counts as where it would
 /// be created. `None` if that cannot be determined: the path is relative, a dangling link, or goes up (`..`) through a missing folder.
-pub fn leads_into(path: &Path, folder: &Path) -> Option<bool> {
+pub fn is_inside(path: &Path, folder: &Path) -> Option<bool> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     Some(resolved(path)?.starts_with(folder))
 }
@@ -66,10 +66,10 @@ mod tests {
             ("work/new/../../home/token", None),
             ("work/dangling", None),
         ] {
-            assert_eq!(leads_into(&dir.path().join(path), &home), leads, "{path}");
+            assert_eq!(is_inside(&dir.path().join(path), &home), leads, "{path}");
         }
-        assert_eq!(leads_into(Path::new("home"), &home), None, "relative to what?");
+        assert_eq!(is_inside(Path::new("home"), &home), None, "relative to what?");
         // The folder itself may be named by a link.
-        assert_eq!(leads_into(&home.join("token"), &work.join("link")), Some(true));
+        assert_eq!(is_inside(&home.join("token"), &work.join("link")), Some(true));
     }
 }

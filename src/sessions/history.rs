@@ -53,16 +53,16 @@ impl PageLimit {
     }
 }
 
-/// Returns whether a page whose events have `held` bytes may continue. Grows the charge with them; when the ledger is full, the page ends
-/// with the items read so far.
-fn may_continue(charge: &mut Charge, held: usize, limit: PageLimit) -> bool {
+/// Returns whether a page whose events have `bytes_read` bytes may continue. Grows the charge with them; when the ledger is full, the page
+/// ends with the items read so far.
+fn may_continue(charge: &mut Charge, bytes_read: usize, limit: PageLimit) -> bool {
     // The serialized page is no longer than its events.
-    let needed = (held + limit.bytes.min(held) + SLICE.bytes).next_multiple_of(STEP);
+    let needed = (bytes_read + limit.bytes.min(bytes_read) + SLICE.bytes).next_multiple_of(STEP);
     needed <= charge.bytes() || charge.resize(needed).is_ok()
 }
 
 /// Returns the size of an event in a page, in bytes of memory.
-fn held_bytes(event: &Event) -> usize {
+fn memory_bytes(event: &Event) -> usize {
     event.weight() + size_of::<PageUnit>()
 }
 
@@ -81,30 +81,30 @@ impl Log {
     ) -> Result<HistoryPage, StoreError> {
         let head = self.head();
         let mut merger = Merger::default();
-        let (mut to, mut scanned, mut held) = (from, 0, 0);
+        let (mut to, mut scanned, mut bytes_read) = (from, 0, 0);
         loop {
             let after = Position(to.position.0.saturating_sub(1));
             let page = self.read(filter, after, SLICE).await?;
             for event in &page.events {
                 scanned += event.weight();
-                let mut event_bytes = held_bytes(event);
+                let mut event_bytes = memory_bytes(event);
                 for unit in limit.units(event) {
                     if unit.start() < to {
                         continue;
                     }
                     if !merger.fits(&unit, limit.items, limit.bytes) {
-                        let bytes = held + merger.bytes();
+                        let bytes = bytes_read + merger.bytes();
                         return Ok(HistoryPage { items: merger.finish(), from, to, more: true, bytes });
                     }
-                    held += std::mem::take(&mut event_bytes);
+                    bytes_read += std::mem::take(&mut event_bytes);
                     to = unit.end();
                     merger.push(unit);
                 }
             }
             let done = page.next <= after || page.next >= head;
             to = to.max(LogPosition::after(page.next));
-            if done || scanned >= SCAN || !may_continue(charge, held, limit) {
-                let bytes = held + merger.bytes();
+            if done || scanned >= SCAN || !may_continue(charge, bytes_read, limit) {
+                let bytes = bytes_read + merger.bytes();
                 return Ok(HistoryPage { items: merger.finish(), from, to, more: !done, bytes });
             }
             tokio::task::yield_now().await;
@@ -125,19 +125,19 @@ impl Log {
         // A place beyond the log's end means the end.
         let to = to.min(LogPosition::after(self.head()));
         let mut taken: VecDeque<PageUnit> = VecDeque::new();
-        let mut held = 0;
+        let mut bytes_read = 0;
         let (from, more) = self
             .walk_back(session, to, limit, |unit, scanned| {
                 if taken.front().is_none_or(|first| first.start().position != unit.start().position) {
-                    held += held_bytes(unit.event());
+                    bytes_read += memory_bytes(unit.event());
                 }
                 taken.push_front(unit);
-                scanned < SCAN && may_continue(charge, held, limit)
+                scanned < SCAN && may_continue(charge, bytes_read, limit)
             })
             .await?;
         let mut merger = Merger::default();
         taken.into_iter().for_each(|unit| merger.push(unit));
-        let bytes = held + merger.bytes();
+        let bytes = bytes_read + merger.bytes();
         Ok(HistoryPage { items: merger.finish(), from, to, more, bytes })
     }
 

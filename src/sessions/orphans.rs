@@ -66,7 +66,7 @@ pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
     }
 }
 
-pub(super) fn why_unattended(orphan: &OrphanedRuntime) -> &str {
+pub(super) fn unattended_reason(orphan: &OrphanedRuntime) -> &str {
     match &orphan.state {
         OrphanState::All { .. } => "several processes match what its sessions know",
         OrphanState::Late(reason) | OrphanState::Unusable(reason) => reason,
@@ -96,7 +96,7 @@ mod tests {
         OrphanedRuntime { id: RuntimeId::trusted("demo"), index, state: OrphanState::Late("slow".into()) }
     }
 
-    fn knows(instance: Option<&str>, generation: u64) -> ProcessStart {
+    fn start(instance: Option<&str>, generation: u64) -> ProcessStart {
         ProcessStart { instance: instance.map(str::to_owned), generation, mark: None }
     }
 
@@ -108,36 +108,36 @@ mod tests {
     #[test]
     fn orphans_keep_the_process_their_sessions_know_and_end_others() {
         let both = [process(0, "i_a", 1), process(1, "i_b", 1)];
-        assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
-        assert_eq!(chosen(&both, &[knows(Some("i_b"), 1)]), (Some(1), vec![0], vec![]));
+        assert_eq!(chosen(&both, &[start(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
+        assert_eq!(chosen(&both, &[start(Some("i_b"), 1)]), (Some(1), vec![0], vec![]));
         // Of two processes that sessions name, the one that most name; of none, the newest.
-        let starts = [knows(Some("i_a"), 1), knows(Some("i_a"), 1), knows(Some("i_b"), 1)];
+        let starts = [start(Some("i_a"), 1), start(Some("i_a"), 1), start(Some("i_b"), 1)];
         assert_eq!(chosen(&both, &starts), (Some(0), vec![1], vec![]));
-        assert_eq!(chosen(&both, &[knows(Some("i_gone"), 1)]), (Some(1), vec![0], vec![]));
+        assert_eq!(chosen(&both, &[start(Some("i_gone"), 1)]), (Some(1), vec![0], vec![]));
         assert_eq!(chosen(&both[..1], &[]), (Some(0), vec![], vec![]));
     }
 
     #[test]
     fn orphans_wait_for_unanswered_holder_unless_known_one_answered() {
         let both = [process(0, "i_a", 1), late(1)];
-        assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
-        assert_eq!(chosen(&both, &[knows(Some("i_slow"), 1)]), (Some(1), vec![0], vec![]));
-        assert_eq!(chosen(&[late(0)], &[knows(Some("i_slow"), 1)]), (Some(0), vec![], vec![]));
+        assert_eq!(chosen(&both, &[start(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
+        assert_eq!(chosen(&both, &[start(Some("i_slow"), 1)]), (Some(1), vec![0], vec![]));
+        assert_eq!(chosen(&[late(0)], &[start(Some("i_slow"), 1)]), (Some(0), vec![], vec![]));
     }
 
     #[test]
     fn orphans_of_release_0_1_0_match_by_generation_or_stay_unattended() {
         let (one, two) = (process(0, "p_7_1", 1), process(1, "p_8_2", 2));
         let both = [one.clone(), two];
-        assert_eq!(chosen(&both, &[knows(None, 1)]), (Some(0), vec![1], vec![]));
-        assert_eq!(chosen(&both, &[knows(None, 2)]), (Some(1), vec![0], vec![]));
+        assert_eq!(chosen(&both, &[start(None, 1)]), (Some(0), vec![1], vec![]));
+        assert_eq!(chosen(&both, &[start(None, 2)]), (Some(1), vec![0], vec![]));
         let twins = [one, process(1, "p_8_2", 1)];
-        assert_eq!(chosen(&twins, &[knows(None, 1)]), (None, vec![], vec![0, 1]));
+        assert_eq!(chosen(&twins, &[start(None, 1)]), (None, vec![], vec![0, 1]));
         // Once it was taken over, its session names it.
-        assert_eq!(chosen(&twins, &[knows(Some("p_8_2"), 1)]), (Some(1), vec![0], vec![]));
+        assert_eq!(chosen(&twins, &[start(Some("p_8_2"), 1)]), (Some(1), vec![0], vec![]));
         // A session of the release 0.1.0 never belongs to a process with an instance name.
-        assert_eq!(chosen(&[process(0, "i_a", 1)], &[knows(None, 1)]), (Some(0), vec![], vec![]));
-        assert_eq!(belongs(&process(0, "i_a", 1), &knows(None, 1)), Some(false));
+        assert_eq!(chosen(&[process(0, "i_a", 1)], &[start(None, 1)]), (Some(0), vec![], vec![]));
+        assert_eq!(belongs(&process(0, "i_a", 1), &start(None, 1)), Some(false));
     }
 
     #[test]
@@ -147,9 +147,9 @@ mod tests {
             index: 0,
             state: OrphanState::Unusable("version 9".into()),
         };
-        assert_eq!(chosen(std::slice::from_ref(&unusable), &[knows(Some("i_a"), 1)]), (None, vec![], vec![0]));
+        assert_eq!(chosen(std::slice::from_ref(&unusable), &[start(Some("i_a"), 1)]), (None, vec![], vec![0]));
         let beside = [unusable, process(1, "i_a", 1)];
-        assert_eq!(chosen(&beside, &[knows(Some("i_a"), 1)]), (Some(1), vec![], vec![0]));
+        assert_eq!(chosen(&beside, &[start(Some("i_a"), 1)]), (Some(1), vec![], vec![0]));
         assert_eq!(chosen(&beside, &[]), (None, vec![], vec![0, 1]));
     }
 }

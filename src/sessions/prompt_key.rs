@@ -192,8 +192,8 @@ impl<'de> Visitor<'de> for JsonDigester<'_> {
             }
             map.next_value_seed(JsonDigester { into: &mut member })?;
             let digest: [u8; 32] = member.finalize().into();
-            let half = digest.first_chunk::<16>().copied().unwrap_or_default();
-            (count, sum) = (count + 1, sum.wrapping_add(u128::from_le_bytes(half)));
+            let prefix = digest.first_chunk::<16>().copied().unwrap_or_default();
+            (count, sum) = (count + 1, sum.wrapping_add(u128::from_le_bytes(prefix)));
         }
         self.into.update([b'{']);
         self.into.update(count.to_le_bytes());

@@ -157,7 +157,7 @@ pub struct RuntimeBehavior {
 
 impl RuntimeBehavior {
     /// Records the observations of a session.
-    pub fn learn(&self, acted: Option<&str>, always: bool) {
+    pub fn record(&self, acted: Option<&str>, always: bool) {
         self.always.fetch_or(always, Ordering::Relaxed);
         if let Some(acted) = acted
             && self.acted.get().is_none()

@@ -80,7 +80,7 @@ pub(super) struct Task {
     answer: Option<SessionCommand>,
     drawing: DrawingQueue,
     /// Agents that wait for the end of a question by a surface.
-    askers: Vec<(RequestId, AskReply)>,
+    waiting_replies: Vec<(RequestId, AskReply)>,
     /// `true` if a run began or ended, so that the session's project has to be read again.
     project_stale: bool,
     /// Records the state of the folder when runs begin and end.
@@ -151,7 +151,7 @@ impl Task {
             answered_at: None,
             answer: None,
             drawing: DrawingQueue::default(),
-            askers: Vec::new(),
+            waiting_replies: Vec::new(),
             project_stale: false,
             changes: Arc::default(),
             acted: false,
@@ -300,7 +300,7 @@ impl Task {
     /// Makes a decision that must not be lost, stores it (waits for the store without a limit), and performs it.
     async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
-        self.see_ceilings();
+        self.update_ceilings();
         decide(&mut self.state, &mut decision_env!(self.rules), &mut plan);
         let since = self.persister.busy_since;
         let (synced, mut answer) = (plan.sync, None::<SessionCommand>);
@@ -341,7 +341,7 @@ impl Task {
         &mut self,
         decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
-        self.see_ceilings();
+        self.update_ceilings();
         let before = self.state.clone();
         let mut plan = Plan::default();
         let outcome = match decide(&mut self.state, &mut decision_env!(self.rules), &mut plan) {
@@ -361,8 +361,8 @@ impl Task {
     }
 
     /// Applies the current ceilings.
-    fn see_ceilings(&mut self) {
-        self.state.see_ceilings(self.persister.ceilings.facts(now()));
+    fn update_ceilings(&mut self) {
+        self.state.update_ceilings(self.persister.ceilings.facts(now()));
     }
 
     /// Carries out what the ceilings require after a change in this session, in another one, or in the settings.
@@ -384,7 +384,7 @@ impl Task {
     /// Performs a stored plan. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
-        self.link.behavior().learn(self.state.acted_unasked(), self.state.allowed_always());
+        self.link.behavior().record(self.state.acted_unasked(), self.state.allowed_always());
         for event in &plan.events {
             if matches!(event.kind, Kind::RunStarted | Kind::RunEnded) {
                 (self.project_stale, self.acted) = (true, false);

@@ -305,7 +305,7 @@ pub(super) struct SessionStateMachine {
     /// The ceilings before this decision.
     ceilings: Arc<CeilingFacts>,
     /// The spending since then that is not yet in the ceilings.
-    unbooked: Spending,
+    uncounted: Spending,
     /// The ticket of the run that an earlier gateway left unfinished.
     inherited_ticket: Option<Ticket>,
     /// Position of the first event that the unfinished run or open requests of an earlier gateway need.
@@ -347,7 +347,7 @@ impl SessionStateMachine {
             stored_prompts: BTreeSet::new(),
             process_changed: false,
             ceilings: Arc::default(),
-            unbooked: Spending::default(),
+            uncounted: Spending::default(),
             inherited_ticket: core.run.as_ref().and_then(|run| run.ticket),
             retain_from: None,
             core,
@@ -425,7 +425,7 @@ impl SessionStateMachine {
             // Another start of the runtime numbers its requests from the beginning: earlier decisions do not apply to them.
             self.core.decided.clear();
         }
-        self.core.meter.go_on();
+        self.core.meter.continue_from_sum();
         self.reopening = true;
     }
 
@@ -553,7 +553,7 @@ impl SessionStateMachine {
     }
 
     /// Records a change of surfaces: an event with each of these bodies, and the rows.
-    pub(super) fn drawn(
+    pub(super) fn log_drawing(
         &mut self,
         bodies: Vec<Bytes>,
         rows: Vec<SurfaceChange>,

@@ -60,7 +60,7 @@ pub enum SurfaceCall {
 
 impl SurfaceCall {
     /// Returns whether the call only frees memory.
-    pub(super) fn takes_down(&self) -> bool {
+    pub(super) fn only_frees(&self) -> bool {
         matches!(self, Self::Close { .. })
     }
 }
@@ -80,14 +80,14 @@ pub struct AskCall {
 
 /// The permissions of a device on a surface.
 #[derive(Clone, Debug)]
-pub struct Presser {
+pub struct SurfacePermits {
     /// The permission to press items that send the agent something.
     pub prompt: Option<Permit<Prompt>>,
     /// The permission to answer its questions.
     pub approve: Option<Permit<Approve>>,
 }
 
-impl Presser {
+impl SurfacePermits {
     /// Returns the rights of a caller in a session.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Presser {
 pub(super) struct Press {
     pub(super) surface: String,
     pub(super) request: SurfaceAction,
-    pub(super) by: Presser,
+    pub(super) by: SurfacePermits,
     pub(super) reply: oneshot::Sender<Result<Acted, SessionError>>,
 }
 

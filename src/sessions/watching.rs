@@ -51,7 +51,7 @@ struct Inner {
     /// Waiters whose filter names sessions.
     by_session: HashMap<SessionId, Vec<Waiting>>,
     /// The waiters whose filter does not name sessions.
-    wide: Vec<Waiting>,
+    all_sessions: Vec<Waiting>,
 }
 
 struct Waiting {
@@ -71,7 +71,7 @@ impl Watchers {
                 continue;
             }
             let waiting = inner.by_session.get(&origin.session_id).into_iter().flatten();
-            for waiting in waiting.chain(&inner.wide).filter(|waiting| waiting.filter.takes(origin)) {
+            for waiting in waiting.chain(&inner.all_sessions).filter(|waiting| waiting.filter.takes(origin)) {
                 waiting.notify.notify_one();
             }
         }
@@ -92,7 +92,7 @@ impl Inner {
             Some(some) => {
                 some.iter().for_each(|session| self.by_session.entry(session.clone()).or_default().push(waiting()))
             }
-            None => self.wide.push(waiting()),
+            None => self.all_sessions.push(waiting()),
         }
         number
     }
@@ -109,7 +109,7 @@ impl Inner {
                     }
                 }
             }
-            None => self.wide.retain(|waiting| waiting.number != number),
+            None => self.all_sessions.retain(|waiting| waiting.number != number),
         }
     }
 }

@@ -125,7 +125,7 @@ impl Writing {
 
     /// Charges the fold's memory from `charge`; the rest is for the piece.
     fn charge_fold(&mut self, charge: Charge) -> Charge {
-        let held = self.fold.as_ref().map_or(0, Export::held);
+        let held = self.fold.as_ref().map_or(0, Export::memory);
         self.held.join(charge);
         let all = self.held.bytes();
         self.held.split(all.saturating_sub(held))

@@ -14,7 +14,7 @@ use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, Surfaces};
 use plexus_protocol::schema::JsonObject;
-use plexus_sessions::{Presser, SurfaceCall};
+use plexus_sessions::{SurfaceCall, SurfacePermits};
 
 type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, RpcError> + Send + Sync>;
 
@@ -235,7 +235,7 @@ impl Rpc {
         let SurfacePress { session_id, surface, action } = params;
         let id = self.named(session_id)?;
         let session = self.session(&id)?;
-        let by = Presser::new(&self.caller, &id, &session.runtime_id)?;
+        let by = SurfacePermits::new(&self.caller, &id, &session.runtime_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action).await?) }))
     }

@@ -131,8 +131,8 @@ impl Changes {
             if !changes.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
                 return;
             }
-            let its = Arc::clone(&turn);
-            match changes.start(&cwd, move |call| Ok(work(call, &session, &its)?)).await {
+            let work_turn = Arc::clone(&turn);
+            match changes.start(&cwd, move |call| Ok(work(call, &session, &work_turn)?)).await {
                 // The list of changes reports it.
                 Ok(()) | Err(ChangesError::Workspace(WorkspaceError::GitMissing(_) | WorkspaceError::Private)) => {}
                 Err(error) => {

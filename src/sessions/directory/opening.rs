@@ -290,7 +290,7 @@ impl Directory {
         let mut plan = Plan { processed: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         prepare(&mut task.state);
-        task.state.see_ceilings(self.shared.ceilings.book.facts(now()));
+        task.state.update_ceilings(self.shared.ceilings.book.facts(now()));
         task.state.opened(drafts, how, &mut decision_env!(self.shared.rules), &mut plan);
         for event in early {
             task.state.on_runtime_event(event, &mut decision_env!(self.shared.rules), &mut plan);

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use super::opening::Reopening;
 use super::{Directory, PAGE};
-use crate::day_ceiling::recall;
-use crate::orphans::{LeftoverChoice, belongs, choose, process_name, why_unattended};
+use crate::day_ceiling::restore_day_answer;
+use crate::orphans::{LeftoverChoice, belongs, choose, process_name, unattended_reason};
 use crate::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
 use crate::session::Task;
 use crate::session_handle::{MAILBOX, SessionHandle};
@@ -41,7 +41,7 @@ impl Directory {
         let entries = log.store().sessions()?;
         for entry in &entries {
             let Some(state) = self.restore_session(entry)? else { continue };
-            recall(&self.shared.ceilings.book, &state);
+            restore_day_answer(&self.shared.ceilings.book, &state);
             let id = &state.origin.runtime_id;
             if state.exited().is_none() && state.native_id().is_some() && orphans.contains_key(id) {
                 let start = state.process_start(entry.mark);
@@ -62,11 +62,11 @@ impl Directory {
                 handle.last.fetch_max(entry.last.0, std::sync::atomic::Ordering::Relaxed);
             }
         }
-        if let Some(asker) = self.shared.ceilings.book.facts(now()).asker.clone()
-            && self.shared.registry.sessions.get(&asker).is_none_or(|handle| !handle.view.load().asks_day)
+        if let Some(asking_session) = self.shared.ceilings.book.facts(now()).asking_session.clone()
+            && self.shared.registry.sessions.get(&asking_session).is_none_or(|handle| !handle.view.load().asks_day)
         {
             // The asking session was closed, and its question with it: another session may ask.
-            self.shared.ceilings.book.release(&asker);
+            self.shared.ceilings.book.release(&asking_session);
         }
         self.abandon_unattached_later();
         Ok(())
@@ -88,7 +88,7 @@ impl Directory {
             self.shared.launcher.dismiss(&orphans[index]);
         }
         for &index in &choice.unattended {
-            let reason = why_unattended(&orphans[index]);
+            let reason = unattended_reason(&orphans[index]);
             tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent is running unattended: {reason}");
         }
         let Some(keep) = choice.keep.map(|index| &orphans[index]) else {
@@ -122,7 +122,7 @@ impl Directory {
                 log(format!(
                     "{} is running unattended: {}",
                     process_name(&orphans[index]),
-                    why_unattended(&orphans[index])
+                    unattended_reason(&orphans[index])
                 ));
             }
         }
@@ -133,7 +133,7 @@ impl Directory {
         let problem = format!(
             "{} is running unattended: {}; `plexus stop {id}` stops it",
             process_name(orphan),
-            why_unattended(orphan)
+            unattended_reason(orphan)
         );
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
         let pid = match &orphan.state {

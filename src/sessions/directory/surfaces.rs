@@ -11,7 +11,7 @@ use super::{checked_key, send_command};
 use crate::session_handle::SessionCommand;
 use crate::surfaces::{AskWork, Press, WaitingCall};
 use crate::system::blocking;
-use crate::{AskCall, Filter, Presser, SessionError, SurfaceCall};
+use crate::{AskCall, Filter, SessionError, SurfaceCall, SurfacePermits};
 use plexus_auth::{Permit, Ui};
 use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::api::surfaces::{Acted, AskView, Drawn, PinnedSurface, SurfaceAction};
@@ -67,7 +67,7 @@ impl DirectorySurfaces {
     /// [`SessionError::Denied`] if the press needs the other right, [`SessionError::Storage`]; those of an answer.
     pub async fn act(
         &self,
-        by: Presser,
+        by: SurfacePermits,
         id: &SessionId,
         surface: String,
         request: SurfaceAction,
@@ -136,12 +136,12 @@ impl DirectorySurfaces {
         }
     }
 
-    /// Charges a call to the session's account; a call that `takes_down` a surface has memory reserved for it.
-    fn charged(&self, id: &SessionId, bytes: usize, takes_down: bool) -> Result<Option<Charge>, SessionError> {
+    /// Charges a call to the session's account; a call that `only_frees` a surface has memory reserved for it.
+    fn charged(&self, id: &SessionId, bytes: usize, only_frees: bool) -> Result<Option<Charge>, SessionError> {
         let Some(ledger) = self.ledger.get() else { return Ok(None) };
         let runtime = self.registry.handle(id)?.origin.runtime_id.clone();
         let account = ledger.session(id.as_str(), runtime.as_str());
-        let charge = match takes_down {
+        let charge = match only_frees {
             true => account.charge(bytes).map_err(SessionError::OverLimit),
             false => account.charge_long_lived(bytes).map_err(SessionError::SurfacesFull),
         };
@@ -165,7 +165,7 @@ impl DirectorySurfaces {
     ) -> Result<Drawn, SessionError> {
         let key = checked_key(key)?;
         let commands = self.registry.commands(id)?;
-        let charge = self.charged(id, bytes, call.takes_down())?;
+        let charge = self.charged(id, bytes, call.only_frees())?;
         send_command(&commands, |reply| SessionCommand::Draw(Box::new(WaitingCall { call, key, bytes, charge, reply })))
             .await
     }

@@ -10,7 +10,7 @@ use super::{Task, WaitingCall};
 use crate::answer_key::AnswerKey;
 use crate::state::AskAnswer;
 use crate::surfaces::{
-    AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
+    AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, SurfacePermits, WAITING_BYTES_MAX, WAITING_MAX,
 };
 use crate::system::now;
 use crate::{SessionError, requests, surface_form};
@@ -124,8 +124,8 @@ impl Task {
             return;
         }
         self.drawing.quiet_until = Some(Instant::now() + TICK);
-        let takes_down = calls.iter().all(|waiting| waiting.call.takes_down());
-        let locked = if takes_down { self.board().await } else { self.board_for_more().await };
+        let only_frees = calls.iter().all(|waiting| waiting.call.only_frees());
+        let locked = if only_frees { self.board().await } else { self.board_for_more().await };
         let mut board = match locked {
             Ok(board) => board,
             Err(error) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(error.clone())))),
@@ -134,7 +134,7 @@ impl Task {
         let Drawing { bodies, rows } = drawing;
         if !bodies.is_empty() {
             let drawn = self.try_decide(|state, env, plan| {
-                state.drawn(bodies, rows, env, plan);
+                state.log_drawing(bodies, rows, env, plan);
                 Ok(())
             });
             if let Err(error) = drawn.await {
@@ -151,10 +151,10 @@ impl Task {
         let Press { surface, request, by, reply } = press;
         // Earlier calls take effect first.
         self.draw_waiting().await;
-        let _ = reply.send(self.pressed(&surface, &request, &by).await);
+        let _ = reply.send(self.press(&surface, &request, &by).await);
     }
 
-    async fn pressed(&mut self, name: &str, request: &SurfaceAction, by: &Presser) -> Result<Acted, SessionError> {
+    async fn press(&mut self, name: &str, request: &SurfaceAction, by: &SurfacePermits) -> Result<Acted, SessionError> {
         let mut board = self.board().await?;
         let ask = board.set().and_then(|set| set.get(name)?.ask().cloned());
         let ask = ask.filter(|ask| ask.submit.contains(&request.component) && self.is_open(ask));
@@ -202,7 +202,7 @@ impl Task {
         let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, vec![made]);
         let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
         let acted = self.try_decide(|state, env, plan| {
-            state.drawn(bodies, rows, env, plan);
+            state.log_drawing(bodies, rows, env, plan);
             let accepted = state.prompt(content, by, None, env, plan)?;
             Ok(Acted { accepted: true, rev, run_id: Some(accepted.run_id), request_id: None })
         });
@@ -232,11 +232,11 @@ impl Task {
             }
             None => (AskAnswer::default(), Vec::new()),
         };
-        let is_awaited = self.askers.iter().any(|(asker, reply)| asker == id && !reply.is_closed());
+        let is_awaited = self.waiting_replies.iter().any(|(asker, reply)| asker == id && !reply.is_closed());
         changes.extend(board.set().and_then(|set| set.clear_ask(name, now()).ok()).map(Into::into));
         let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, changes);
         let closed = self.try_decide(|state, env, plan| {
-            state.drawn(bodies, rows, env, plan);
+            state.log_drawing(bodies, rows, env, plan);
             state.answer_by_surface(id, (decision, answer, is_awaited), by, key, env, plan)
         });
         let closed = closed.await;
@@ -306,8 +306,8 @@ impl Task {
                 let _ = reply.send(opened);
             }
             AskWork::Fetch { id, waits: true, reply } if self.state.is_open(&id) => {
-                self.askers.retain(|(_, reply)| !reply.is_closed());
-                self.askers.push((id, reply));
+                self.waiting_replies.retain(|(_, reply)| !reply.is_closed());
+                self.waiting_replies.push((id, reply));
             }
             AskWork::Fetch { id, reply, .. } => self.fetch(&id, reply).await,
         }
@@ -325,9 +325,9 @@ impl Task {
     /// Sends outcomes to agents that wait for them, and clears the mark of questions that ended without an answer from their surfaces.
     /// Called after every change of the session.
     pub(super) async fn follow_asks(&mut self) {
-        if !self.askers.is_empty() {
+        if !self.waiting_replies.is_empty() {
             let state = &self.state;
-            let ended: Vec<_> = self.askers.extract_if(.., |(id, _)| !state.is_open(id)).collect();
+            let ended: Vec<_> = self.waiting_replies.extract_if(.., |(id, _)| !state.is_open(id)).collect();
             for (id, reply) in ended {
                 self.fetch(&id, reply).await;
             }
@@ -349,7 +349,7 @@ impl Task {
         let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, made);
         let stored = self.try_decide(|state, env, plan| {
             state.unmark_ask(id, plan);
-            state.drawn(bodies, rows, env, plan);
+            state.log_drawing(bodies, rows, env, plan);
             Ok(())
         });
         let stored = stored.await;
@@ -403,7 +403,7 @@ impl Task {
             let set = board.set().ok_or(SessionError::Stopping)?;
             changes.push(set.set_ask(&name, ask, env.now).map_err(SessionError::Surface)?.into());
             let Drawing { bodies, rows } = board.drawing(&session, std::mem::take(&mut changes));
-            state.drawn(bodies, rows, env, plan);
+            state.log_drawing(bodies, rows, env, plan);
             state.fetch_ask(&id, plan).ok_or(SessionError::Stopping)
         });
         let outcome = outcome.await;

@@ -11,7 +11,7 @@ use super::super::ceilings::{CeilingFacts, DayAnswer};
 use super::*;
 
 /// The ids of the options.
-const GO_ON: &str = "go_on";
+const CONTINUE: &str = "go_on";
 const STOP: &str = "stop";
 /// The value of `subject` in requests about ceilings.
 const SUBJECT: &str = "ceiling";
@@ -61,9 +61,9 @@ struct CeilingAsk {
 
 impl SessionStateMachine {
     /// Sets the current facts, which include everything that the session spent.
-    pub(crate) fn see_ceilings(&mut self, facts: Arc<CeilingFacts>) {
+    pub(crate) fn update_ceilings(&mut self, facts: Arc<CeilingFacts>) {
         self.ceilings = facts;
-        self.unbooked = Spending::default();
+        self.uncounted = Spending::default();
     }
 
     /// Returns the answer about a day that a user gave in this session.
@@ -84,7 +84,7 @@ impl SessionStateMachine {
     /// Returns the session's view of today's spending.
     fn spent_today(&self) -> Spending {
         let mut spent = self.ceilings.spent.clone();
-        spent.add(&self.unbooked);
+        spent.add(&self.uncounted);
         spent
     }
 
@@ -102,7 +102,7 @@ impl SessionStateMachine {
 
     /// Returns the ceiling that holds prompts, if one does.
     pub(crate) fn blocking_ceiling(&self) -> Option<CeilingKind> {
-        if self.ceilings.is_free() {
+        if self.ceilings.is_unlimited() {
             return None;
         }
         [CeilingKind::Session, CeilingKind::Day].into_iter().find(|kind| self.reached(*kind).is_some())
@@ -118,7 +118,7 @@ impl SessionStateMachine {
     pub(super) fn count_spending(&mut self, spent: &Spending) {
         let before = [CeilingKind::Session, CeilingKind::Day].map(|kind| self.reached(kind).is_some());
         self.core.ceilings.spent.add(spent);
-        self.unbooked.add(spent);
+        self.uncounted.add(spent);
         let now = [CeilingKind::Session, CeilingKind::Day].map(|kind| self.reached(kind).is_some());
         self.core.ceilings.crossed |= now[0] && !before[0];
         if now[1] && !before[1] {
@@ -154,7 +154,7 @@ impl SessionStateMachine {
 
     /// Returns whether the session has to ask about today's ceiling, unless another session does.
     pub(crate) fn needs_day_ask(&self) -> bool {
-        !self.ceilings.is_free() && self.core.exited.is_none() && self.needs_ask(CeilingKind::Day)
+        !self.ceilings.is_unlimited() && self.core.exited.is_none() && self.needs_ask(CeilingKind::Day)
     }
 
     /// Returns the requests about ceilings that no longer apply: the ceiling was raised, or the day has ended.
@@ -170,7 +170,7 @@ impl SessionStateMachine {
     pub(crate) fn ceilings_are_due(&self, asks_day: bool) -> bool {
         let memory = &self.core.ceilings;
         let marked = self.core.queue.iter().any(|queued| queued.ceiling.is_some());
-        if self.core.exited.is_some() || (self.ceilings.is_free() && memory.asks.is_empty() && !marked) {
+        if self.core.exited.is_some() || (self.ceilings.is_unlimited() && memory.asks.is_empty() && !marked) {
             return false;
         }
         let blocking = self.blocking_ceiling();
@@ -233,14 +233,14 @@ impl SessionStateMachine {
         plan: &mut Plan,
     ) {
         let id = RequestId::trusted((env.mint)("q_"));
-        let (question, go_on) = question_texts(kind, reached);
+        let (question, effect) = question_texts(kind, reached);
         let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
         // The key is never sent to a runtime, and differs from the keys of every runtime.
         let key = RequestKey::unique(format!("ceiling {id}"));
         let ask = AgentRequest {
             subject: RequestSubject::Text(question.clone()),
             options: vec![
-                offer(GO_ON, go_on, Choice::AllowOnce),
+                offer(CONTINUE, effect, Choice::AllowOnce),
                 offer(STOP, "Stop: queued prompts wait".into(), Choice::RejectOnce),
             ],
             ..AgentRequest::new(
@@ -275,19 +275,19 @@ impl SessionStateMachine {
     /// Records how a request about a ceiling ended. Returns whether `id` is one.
     pub(super) fn note_ceiling_ended(&mut self, id: &RequestId, receipt: &Receipt, env: &DecisionEnv<'_>) -> bool {
         let Some(ask) = self.core.ceilings.asks.remove(id) else { return false };
-        let (RequestState::Answered, Some(go_on)) = (receipt.state, receipt.ok) else { return true };
+        let (RequestState::Answered, Some(continues)) = (receipt.state, receipt.ok) else { return true };
         let memory = &mut self.core.ceilings;
         match ask.kind {
             CeilingKind::Session => {
-                memory.stopped = !go_on;
-                if go_on {
+                memory.stopped = !continues;
+                if continues {
                     memory.allowed = memory.spent.clone();
                 }
             }
             CeilingKind::Day => {
-                let allowed = if go_on { self.spent_today() } else { self.ceilings.allowed() };
+                let allowed = if continues { self.spent_today() } else { self.ceilings.allowed() };
                 let at = self.answer_time(env);
-                self.core.ceilings.day = Some(DayAnswer { day: ask.day, at, allowed, stopped: !go_on });
+                self.core.ceilings.day = Some(DayAnswer { day: ask.day, at, allowed, stopped: !continues });
             }
         }
         true

@@ -33,7 +33,7 @@ impl SpendMeter {
     }
 
     /// Continues the conversation in another start of its runtime.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn continue_from_sum(&mut self) {
         self.again = true;
     }
 
@@ -193,13 +193,13 @@ mod tests {
         let mut meter = begun();
         added(&mut meter, &[(total(tokens(300, 30)), true)]);
         // Codex goes on with its sums.
-        meter.go_on();
+        meter.continue_from_sum();
         assert_eq!(
             added(&mut meter, &[(total(tokens(300, 30)), false), (total(tokens(400, 40)), true)]),
             [(0, 0, 0.0), (100, 10, 0.0)]
         );
         // Others begin again.
-        meter.go_on();
+        meter.continue_from_sum();
         assert_eq!(
             added(&mut meter, &[(total(tokens(50, 5)), true), (total(tokens(60, 6)), true)]),
             [(50, 5, 0.0), (10, 1, 0.0)]

@@ -199,10 +199,10 @@ impl Ctx {
             }
             let entry = Entry {
                 role: Role::Controller,
-                asks: true,
+                sends_requests: true,
                 after: Position::START,
                 live_at: Position::START,
-                owed: None,
+                due_response: None,
                 resumed: false,
                 receives_ends: self.support().attach,
             };
@@ -277,10 +277,10 @@ impl Ctx {
             let joins = method == JoinMethod::Join;
             let entry = Entry {
                 role,
-                asks: method != JoinMethod::Attach || policy != HistoryPolicy::None,
+                sends_requests: method != JoinMethod::Attach || policy != HistoryPolicy::None,
                 after: attach.after,
                 live_at: attach.head,
-                owed: (!joins).then(|| (id, result.clone())),
+                due_response: (!joins).then(|| (id, result.clone())),
                 resumed: matches!(after, StartAfter::Cursor(_)),
                 receives_ends: method == JoinMethod::Attach || self.support().attach,
             };
@@ -366,21 +366,21 @@ impl Ctx {
             let receives_ends = self.support().attach;
             let entry = Entry {
                 role: Role::Controller,
-                asks: true,
+                sends_requests: true,
                 after: head,
                 live_at: head,
-                owed: None,
+                due_response: None,
                 resumed: false,
                 receives_ends,
             };
             self.shared.enter(&session, entry)?;
             self.join(&session, false, Role::Controller, None);
         }
-        let taking = Taking::begin(&self.shared, &session, &id)?;
+        let pending = PendingPrompt::begin(&self.shared, &session, &id)?;
         Ok(Box::pin(async move {
             let directory = &self.state.core.directory;
             let run_id = directory.prompt_once(&permit, &session, params.prompt, key).await?.run_id;
-            if !taking.taken(&run_id) {
+            if !pending.record_run(&run_id) {
                 return Err(detached());
             }
             self.response_if_ended(&session, &run_id).await
@@ -420,7 +420,7 @@ impl Ctx {
         let SessionIdParams { session_id } = parse(params)?;
         let permit = self.acting(&session_id)?;
         Ok(Box::pin(async move {
-            self.shared.prompts_taken().await;
+            self.shared.wait_for_pending_prompts().await;
             let own = self
                 .shared
                 .with(|tables| tables.sessions.get(&session_id).map(ClientSessionState::runs).unwrap_or_default());
@@ -449,7 +449,7 @@ impl Ctx {
         }
         let CancelParams { request_id } = parse(params)?;
         Ok(Box::pin(async move {
-            self.shared.prompts_taken().await;
+            self.shared.wait_for_pending_prompts().await;
             let found = self.shared.with(|tables| {
                 let mut sessions = tables.sessions.iter();
                 sessions.find_map(|(session, state)| Some((session.clone(), state.waiting_run(request_id.get())?)))
@@ -622,14 +622,14 @@ impl Ctx {
 }
 
 /// A prompt that is being passed to the session, recorded in the client's state until it is accepted or refused.
-struct Taking {
+struct PendingPrompt {
     shared: Arc<Shared>,
     session: SessionId,
     id: Box<RawValue>,
     open: bool,
 }
 
-impl Taking {
+impl PendingPrompt {
     fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
         shared.with(|tables| {
             if tables.sessions.values().any(|state| state.waits_for(id.get())) {
@@ -637,7 +637,7 @@ impl Taking {
                 return Err(Failure::new(-32600, "id_in_use", message));
             }
             let state = tables.sessions.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
-            match state.take(id) {
+            match state.begin_prompt(id) {
                 true => Ok(()),
                 false => {
                     Err(Failure::new(-32001, "queue_full", "this client has too many prompts waiting in this session"))
@@ -648,7 +648,7 @@ impl Taking {
     }
 
     /// Records the run; returns `false` if the client has left the session in the meantime.
-    fn taken(mut self, run_id: &RunId) -> bool {
+    fn record_run(mut self, run_id: &RunId) -> bool {
         self.end(Some(run_id.clone()))
     }
 
@@ -656,14 +656,14 @@ impl Taking {
         self.open = false;
         let is_member = self.shared.with(|tables| {
             let state = tables.sessions.get_mut(&self.session);
-            state.map(|state| state.taken(&self.id, run_id)).is_some()
+            state.map(|state| state.record_run(&self.id, run_id)).is_some()
         });
         self.shared.notify_streams();
         is_member
     }
 }
 
-impl Drop for Taking {
+impl Drop for PendingPrompt {
     fn drop(&mut self) {
         if self.open {
             self.end(None);

@@ -14,7 +14,7 @@ const PROMPTS: usize = 64;
 /// whose end is then not sent to this client by `$/cancel_request`.
 const PRESENTED_MAX: usize = 512;
 /// Maximum number of queued messages, not in the log, for one client in one session; further ones are not sent.
-const OUT: usize = 64;
+const QUEUED_MAX: usize = 64;
 
 /// The role of a client in a session (RFD #533).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ pub(super) enum HistoryPolicy {
 pub(super) struct Entry {
     pub(super) role: Role,
     /// `true` if open requests are sent after the history.
-    pub(super) asks: bool,
+    pub(super) sends_requests: bool,
     /// The position after which the stream begins.
     pub(super) after: Position,
     /// The position up to which events are history.
     pub(super) live_at: Position,
     /// The response due after the history, as id and result; stored for a stream that resumes from before it.
-    pub(super) owed: Option<(Box<RawValue>, Box<RawValue>)>,
+    pub(super) due_response: Option<(Box<RawValue>, Box<RawValue>)>,
     /// `true` if the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
     /// `true` if the ends of requests are sent in the form of RFD #533.
@@ -105,7 +105,7 @@ pub(super) struct ClientSessionState {
     /// `true` if the response and requests due at `live_at` were sent.
     pub(super) greeted: bool,
     /// Prompts that are being passed to the session, whose run is not known yet.
-    pub(super) taking: Vec<Box<RawValue>>,
+    pub(super) pending: Vec<Box<RawValue>>,
     pub(super) prompts: Vec<Waiting>,
     pub(super) presented: Vec<PresentedRequest>,
     /// Messages that are not in the log.
@@ -116,8 +116,8 @@ impl ClientSessionState {
     /// Makes the state. `before`: the client's state until now. Its prompts still wait; requests are sent once more, as all of the
     /// history is sent again.
     pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
-        let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
-        Self { generation, position: entry.after, entry, greeted: false, taking, prompts, presented: Vec::new(), out }
+        let (pending, prompts, out) = before.map(|old| (old.pending, old.prompts, old.out)).unwrap_or_default();
+        Self { generation, position: entry.after, entry, greeted: false, pending, prompts, presented: Vec::new(), out }
     }
 
     pub(super) fn receives_ends(&self) -> bool {
@@ -145,27 +145,27 @@ impl ClientSessionState {
 
     /// Queues a message that is not in the log. Returns `false` if too many wait; then it is not sent.
     pub(super) fn queue(&mut self, json: Vec<u8>) -> bool {
-        let accepts = self.out.len() < OUT;
+        let accepts = self.out.len() < QUEUED_MAX;
         if accepts {
             self.out.push_back(json);
         }
         accepts
     }
 
-    /// Begins to pass a prompt to the session: until [`taken`](Self::taken), no event of a run of this device is sent. Returns `false` if
-    /// too many wait.
-    pub(super) fn take(&mut self, id: &RawValue) -> bool {
+    /// Begins to pass a prompt to the session: until [`record_run`](Self::record_run), no event of a run of this device is sent. Returns
+    /// `false` if too many wait.
+    pub(super) fn begin_prompt(&mut self, id: &RawValue) -> bool {
         let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
-        let accepts = waiting + self.taking.len() < PROMPTS;
+        let accepts = waiting + self.pending.len() < PROMPTS;
         if accepts {
-            self.taking.push(id.to_owned());
+            self.pending.push(id.to_owned());
         }
         accepts
     }
 
     /// Records the run of a prompt that was accepted, or that it was refused.
-    pub(super) fn taken(&mut self, id: &RawValue, run_id: Option<RunId>) {
-        self.taking.retain(|other| other.get() != id.get());
+    pub(super) fn record_run(&mut self, id: &RawValue, run_id: Option<RunId>) {
+        self.pending.retain(|other| other.get() != id.get());
         let Some(run_id) = run_id else { return };
         let id = id.to_owned();
         if self.prompts.len() >= PROMPTS
@@ -178,7 +178,7 @@ impl ClientSessionState {
 
     /// Returns whether a prompt with this JSON-RPC id is being passed on, or waits.
     pub(super) fn waits_for(&self, id: &str) -> bool {
-        self.taking.iter().any(|taking| taking.get() == id) || self.waiting_run(id).is_some()
+        self.pending.iter().any(|pending| pending.get() == id) || self.waiting_run(id).is_some()
     }
 
     /// Returns the run of a prompt that waits, by its JSON-RPC id.

@@ -40,17 +40,17 @@ const WAITING: usize = 4 << 20;
 const STREAMS: usize = 128;
 /// Maximum number of streams of unknown or hidden sessions, since a client may open a stream before it loads the session. A further one
 /// gets 404.
-const AHEAD: usize = 16;
+const UNKNOWN_STREAMS_MAX: usize = 16;
 
 /// Maximum time that a stream, opened by its connection's name, waits for `initialize`; then it gets 404.
-const HELLO: Duration = Duration::from_secs(30);
+const INITIALIZE_WAIT: Duration = Duration::from_secs(30);
 
 /// All connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Connections {
     all: Arc<Mutex<BTreeMap<String, Arc<Connection>>>>,
     /// A counter of new connections.
-    entered: Arc<watch::Sender<u64>>,
+    connection_count: Arc<watch::Sender<u64>>,
     /// Lifetime of a connection without an open stream and without a request.
     idle: Duration,
 }
@@ -64,7 +64,7 @@ impl Default for Connections {
 impl Connections {
     /// Makes a set without connections; each will live for `idle` without an open stream and without a request.
     pub fn with_idle_time(idle: Duration) -> Self {
-        Self { all: Arc::default(), entered: Arc::new(watch::Sender::new(0)), idle }
+        Self { all: Arc::default(), connection_count: Arc::new(watch::Sender::new(0)), idle }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Connection>>> {
@@ -105,7 +105,7 @@ impl Connections {
             ended: watch::Sender::new(false),
         });
         let mut replaced = Vec::new();
-        let entered = {
+        let result = {
             let mut all = self.lock();
             let named = |one: &&Arc<Connection>| one.device == connection.device && one.name == connection.name;
             if connection.name.is_some()
@@ -137,8 +137,8 @@ impl Connections {
         for connection in replaced {
             connection.end();
         }
-        entered?;
-        self.entered.send_modify(|count| *count = count.wrapping_add(1));
+        result?;
+        self.connection_count.send_modify(|count| *count = count.wrapping_add(1));
         let live = live(self.clone(), core.clone(), caller.clone(), Arc::clone(&connection));
         tokio::spawn(live.in_current_span());
         Ok(connection)
@@ -156,19 +156,19 @@ impl Connections {
         self.lock().values().filter(same_device).find(|one| one.name.as_deref() == Some(name)).cloned()
     }
 
-    /// Like [`named`](Self::named), but waits up to [`HELLO`] for a connection that is just beginning. Cancellation safe.
+    /// Like [`named`](Self::named), but waits up to [`INITIALIZE_WAIT`] for a connection that is just beginning. Cancellation safe.
     pub(super) async fn expected(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
-        let mut entered = self.entered.subscribe();
+        let mut connection_count = self.connection_count.subscribe();
         let found = async {
             loop {
-                entered.borrow_and_update();
+                connection_count.borrow_and_update();
                 if let Some(found) = self.named(caller, name) {
                     return Some(found);
                 }
-                entered.changed().await.ok()?;
+                connection_count.changed().await.ok()?;
             }
         };
-        tokio::time::timeout(HELLO, found).await.ok().flatten()
+        tokio::time::timeout(INITIALIZE_WAIT, found).await.ok().flatten()
     }
 
     /// Ends a connection and its streams.
@@ -362,8 +362,8 @@ impl Connection {
                 let message = format!("a connection may have the streams of at most {STREAMS} sessions");
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message));
             }
-            let ahead = inner.queues.keys().flatten().filter(|session| !sessions.contains(session)).count();
-            if !known && ahead >= AHEAD {
+            let unknown = inner.queues.keys().flatten().filter(|session| !sessions.contains(session)).count();
+            if !known && unknown >= UNKNOWN_STREAMS_MAX {
                 return Err(no_session());
             }
             inner.queues.insert(session.clone(), StreamQueue::new(stream));

@@ -215,12 +215,12 @@ impl Peer {
 
     /// Handles a response of the client: an answer to an agent's request, a response to a call of the gateway, or a stray one.
     fn answered(&self, id: &str, result: &RawValue) -> Option<Reply> {
-        let stray = || {
+        let report_stray = || {
             metrics().stray_answers.inc();
             tracing::debug!(id, "a client answered nothing that was asked");
         };
         let Ok(name) = serde_json::from_str::<String>(id) else {
-            stray();
+            report_stray();
             return None;
         };
         if self.ctx.shared.answer(&name, Ok(result.to_owned())) {
@@ -228,7 +228,7 @@ impl Peer {
         }
         let (name, revision) = parse_request_name(&name);
         let Ok(request) = RequestId::from_str(name) else {
-            stray();
+            report_stray();
             return None;
         };
         let (ctx, result) = (self.ctx.clone(), result.to_owned());

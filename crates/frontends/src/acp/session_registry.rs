@@ -67,7 +67,7 @@ impl AcpSessionRegistry {
     }
 
     /// Returns the owner's client in a session that supports `method`: the one that opened the session, else the newest.
-    fn able(&self, session: &SessionId, owner: &SessionOwner, method: &str) -> Option<Arc<Shared>> {
+    fn find_client(&self, session: &SessionId, owner: &SessionOwner, method: &str) -> Option<Arc<Shared>> {
         let mut members = self.lock().get(session).cloned().unwrap_or_default();
         members.retain(|member| owner.is(&member.device, &member.program) && member.role == Role::Controller);
         members.reverse();
@@ -104,7 +104,7 @@ impl ForwardedCalls {
         Self { time, ..self }
     }
 
-    async fn served(&self, call: ClientCall) -> Option<ClientCallReply> {
+    async fn serve(&self, call: ClientCall) -> Option<ClientCallReply> {
         let ClientCall { session, runtime, owner, method, params } = call;
         // The device's current grant: it may have been revoked or reduced since it joined.
         let device = self.auth.device(&owner.device)?;
@@ -112,7 +112,7 @@ impl ForwardedCalls {
         if ![Scope::Prompt, Scope::Approve].iter().all(|scope| device.grant.covers(*scope, target)) {
             return None;
         }
-        let client = self.sessions.able(&session, &owner, &method)?;
+        let client = self.sessions.find_client(&session, &owner, &method)?;
         let time = if method == "terminal/wait_for_exit" { WAIT_TIME } else { self.time };
         let outcome = match object::from_str::<Members<'_>>(params.get()) {
             Ok(members) => {
@@ -133,6 +133,6 @@ impl ForwardedCalls {
 impl Clients for ForwardedCalls {
     fn ask(&self, call: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>> {
         let this = self.clone();
-        Box::pin(async move { this.served(call).await })
+        Box::pin(async move { this.serve(call).await })
     }
 }

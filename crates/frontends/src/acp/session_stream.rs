@@ -192,16 +192,16 @@ impl SessionStream {
 
     /// Returns the due response and the open requests, once, after the history. `next`: the first position after it.
     fn greeting(&self, next: Position) -> Option<(Position, Vec<Vec<u8>>)> {
-        let (live_at, owed, asks) = self.with_state(|state, _| {
+        let (live_at, due_response, sends_requests) = self.with_state(|state, _| {
             if state.greeted || next <= state.entry.live_at {
                 return None;
             }
             state.greeted = true;
-            Some((state.entry.live_at, state.entry.owed.clone(), state.entry.asks))
+            Some((state.entry.live_at, state.entry.due_response.clone(), state.entry.sends_requests))
         })??;
         let mut messages = Vec::new();
-        let open = asks.then(|| self.core.directory.requests().open(&Filter::session(self.session.clone())));
-        if let Some((id, result)) = owed {
+        let open = sends_requests.then(|| self.core.directory.requests().open(&Filter::session(self.session.clone())));
+        if let Some((id, result)) = due_response {
             let result = match &open {
                 // A reconnecting client closes the dialogs of all other requests.
                 Some(open) => question::with_open(&result, open),
@@ -244,7 +244,7 @@ impl SessionStream {
     }
 
     fn translate(&self, event: &Event) -> Translation {
-        if matches!(event.kind, Kind::RunStarted | Kind::RunStatus) && self.is_being_taken(event) {
+        if matches!(event.kind, Kind::RunStarted | Kind::RunStatus) && self.may_be_own_run(event) {
             return Translation::Later;
         }
         let log = self.core.directory.log();
@@ -293,8 +293,8 @@ impl SessionStream {
     }
 
     /// Returns whether the event may be the first of a run whose prompt this client is just sending.
-    fn is_being_taken(&self, event: &Event) -> bool {
-        let unknown = self.with_state(|state, _| !state.taking.is_empty() && !state.runs_own(&event.run_id));
+    fn may_be_own_run(&self, event: &Event) -> bool {
+        let unknown = self.with_state(|state, _| !state.pending.is_empty() && !state.runs_own(&event.run_id));
         unknown == Some(true) && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 
@@ -318,7 +318,7 @@ impl SessionStream {
     fn changed(&self, event: &Event) -> Vec<Vec<u8>> {
         let Some(id) = read_request_id(event) else { return Vec::new() };
         let revision = read_revision(event);
-        let taken_back = self.with_state(|state, _| {
+        let withdrawn = self.with_state(|state, _| {
             let mut presented = state.presented.iter_mut();
             // Not sent if this revision, or a later one, was sent to the client already.
             let presented = presented.find(|presented| {
@@ -331,7 +331,7 @@ impl SessionStream {
                 Presentation::ToolCall | Presentation::Deferred | Presentation::Event => None,
             }
         });
-        taken_back.flatten().into_iter().chain(self.opened(event)).collect()
+        withdrawn.flatten().into_iter().chain(self.opened(event)).collect()
     }
 
     fn resolved(&self, event: &Event) -> Vec<Vec<u8>> {

@@ -131,13 +131,13 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
 /// Returns a request of the gateway.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Asking<'a, P> {
+    struct RequestMessage<'a, P> {
         jsonrpc: &'static str,
         id: &'a str,
         method: &'a str,
         params: &'a P,
     }
-    serde_json::to_vec(&Asking { jsonrpc: "2.0", id, method, params }).unwrap_or_default()
+    serde_json::to_vec(&RequestMessage { jsonrpc: "2.0", id, method, params }).unwrap_or_default()
 }
 
 /// The members of a JSON object as raw text.

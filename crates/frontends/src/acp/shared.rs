@@ -39,7 +39,7 @@ pub(super) struct Tables {
     /// Calls of the gateway that wait for the client's response.
     pub(super) calls: BTreeMap<String, oneshot::Sender<Answered>>,
     call_count: u64,
-    entered: u64,
+    entry_count: u64,
     /// `true` if the connection has ended; calls in progress then join no session.
     pub(super) closed: bool,
 }
@@ -95,11 +95,11 @@ impl Shared {
     }
 
     /// Waits until no prompt is being passed on, so that a cancel knows all runs. Cancellation safe.
-    pub(super) async fn prompts_taken(&self) {
+    pub(super) async fn wait_for_pending_prompts(&self) {
         let mut changed = self.changed();
         loop {
             changed.borrow_and_update();
-            if self.with(|tables| tables.sessions.values().all(|state| state.taking.is_empty())) {
+            if self.with(|tables| tables.sessions.values().all(|state| state.pending.is_empty())) {
                 return;
             }
             // The sender lives as long as `self`.
@@ -137,9 +137,9 @@ impl Shared {
             Ok(id)
         })?;
         self.notify_streams();
-        let asking = Asking { shared: Arc::clone(self), session: session.clone(), id };
+        let pending = PendingCall { shared: Arc::clone(self), session: session.clone(), id };
         let outcome = answered.await;
-        drop(asking);
+        drop(pending);
         outcome.unwrap_or_else(|_| Err(refused("the client has left")))
     }
 
@@ -147,8 +147,8 @@ impl Shared {
     pub(super) fn enter(&self, session: &SessionId, entry: Entry) -> Result<(), Failure> {
         self.with(|tables| {
             check_member(tables, session)?;
-            tables.entered += 1;
-            let state = ClientSessionState::new(tables.entered, entry, tables.sessions.remove(session));
+            tables.entry_count += 1;
+            let state = ClientSessionState::new(tables.entry_count, entry, tables.sessions.remove(session));
             tables.sessions.insert(session.clone(), state);
             Ok::<_, Failure>(())
         })?;
@@ -164,15 +164,15 @@ impl Shared {
 }
 
 /// A call of the gateway that waits for the client.
-struct Asking {
+struct PendingCall {
     shared: Arc<Shared>,
     session: SessionId,
     id: String,
 }
 
-impl Drop for Asking {
+impl Drop for PendingCall {
     fn drop(&mut self) {
-        let taken_back = self.shared.with(|tables| {
+        let withdrawn = self.shared.with(|tables| {
             let open = tables.calls.remove(&self.id).is_some();
             if let Some(state) = tables.sessions.get_mut(&self.session).filter(|_| open) {
                 let params = serde_json::json!({ "requestId": self.id });
@@ -180,7 +180,7 @@ impl Drop for Asking {
             }
             false
         });
-        if taken_back {
+        if withdrawn {
             self.shared.notify_streams();
         }
     }

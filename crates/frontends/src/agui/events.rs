@@ -225,11 +225,11 @@ impl ClientView {
                 self.message(message_id, || result);
             }
             AgUiEvent::ActivitySnapshot { message_id, activity_type, content, .. } => {
-                let whole =
+                let activity =
                     json!({ "id": message_id, "role": "activity", "activityType": activity_type, "content": content });
-                let n = self.message(message_id, || whole.clone());
+                let n = self.message(message_id, || activity.clone());
                 if let Some(message) = self.messages.get_mut(n) {
-                    *message = whole;
+                    *message = activity;
                 }
             }
             AgUiEvent::ActivityDelta { message_id, patch: patches, .. } => {

@@ -427,14 +427,14 @@ async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
     let requested_cursor = requested_cursor(&call, &props)?;
     // The charge for the snapshots; queued messages are charged separately.
     let _charge = call.account.charge(SNAPSHOT)?;
-    let begun = act(&state, &caller, &session, &input, &props).await?;
+    let effects = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) =
-        show(&state, &session, &input, &props, requested_cursor, begun, call.account.nothing()).await?;
+        show(&state, &session, &input, &props, requested_cursor, effects, call.account.nothing()).await?;
     Ok(sse::stream(state.core, caller, &call.parts, first, Box::new(stream)))
 }
 
 /// The effects of a POST before its first event.
-struct Begun {
+struct Effects {
     known: Known,
     /// The end of the log before the POST.
     before: Position,
@@ -457,7 +457,7 @@ async fn act(
     session: &SessionInfo,
     input: &RunAgentInput,
     props: &Props,
-) -> Result<Begun, Problem> {
+) -> Result<Effects, Problem> {
     let target = Target::Session(&session.session_id, &session.runtime_id);
     let log = state.core.directory.log();
     let device = &caller.device().device_id;
@@ -526,7 +526,7 @@ async fn act(
         notices.push(AgUiEvent::custom("ignored", json!({ "ignored": ignored, "message": message })));
     }
     let (deferred, limit) = (answers.deferred, caller.device().grant.approve_up_to);
-    Ok(Begun { known, before, target, resumes_at, new_messages: new_prompt, deferred, limit, notices })
+    Ok(Effects { known, before, target, resumes_at, new_messages: new_prompt, deferred, limit, notices })
 }
 
 /// Makes the first events, up to the snapshots, and the stream that follows them.
@@ -536,10 +536,10 @@ async fn show(
     input: &RunAgentInput,
     props: &Props,
     requested_cursor: Option<Cursor>,
-    begun: Begun,
+    effects: Effects,
     charge: Charge,
 ) -> Result<(Vec<u8>, Stream), Problem> {
-    let Begun { known, before, target, resumes_at, new_messages, deferred, limit, mut notices } = begun;
+    let Effects { known, before, target, resumes_at, new_messages, deferred, limit, mut notices } = effects;
     let log = state.core.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let read_to = log.head();
@@ -705,7 +705,7 @@ impl Stream {
             }
             if !items.is_empty() && !self.translator.active() {
                 let mut start = Vec::new();
-                self.translator.ensure(event, &mut start);
+                self.translator.ensure_run(event, &mut start);
                 start.iter().for_each(|item| item.write(out, None, Some(event.at)));
             }
             let cursor = self.log.cursor(event.position);

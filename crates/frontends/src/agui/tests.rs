@@ -343,7 +343,7 @@ fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Va
         translator.end_between_runs(event, &mut out);
         translator.event(event, &mut said);
         if !said.is_empty() && !translator.active() {
-            translator.ensure(event, &mut out);
+            translator.ensure_run(event, &mut out);
         }
         out.append(&mut said);
         if cut.contains(&n) {
@@ -717,7 +717,7 @@ fn agui_run_after_events_between_runs_is_an_agui_run_of_its_own() {
         translator.end_between_runs(&event, &mut out);
         translator.event(&event, &mut said);
         if !said.is_empty() {
-            translator.ensure(&event, &mut out);
+            translator.ensure_run(&event, &mut out);
         }
         out.append(&mut said);
     }

@@ -70,7 +70,7 @@ struct Tool {
     /// `true` if `TOOL_CALL_START` was sent to this client.
     started: bool,
     /// `true` if `TOOL_CALL_END` was sent.
-    whole: bool,
+    closed: bool,
     /// `true` if `TOOL_CALL_RESULT` was sent.
     finished: bool,
     title: String,
@@ -233,11 +233,11 @@ impl Translator {
 
     /// Returns whether the agent waits for users who can answer here.
     pub(super) fn is_waiting(&self) -> bool {
-        self.asks().next().is_some()
+        self.answerable().next().is_some()
     }
 
     /// Returns the open requests that the client can answer.
-    fn asks(&self) -> impl Iterator<Item = &Request> {
+    fn answerable(&self) -> impl Iterator<Item = &Request> {
         let open = self.open.iter().filter(|(id, _)| !self.deferred.contains(id));
         open.map(|(_, request)| &**request).filter(|request| !request.observe_only)
     }
@@ -270,7 +270,7 @@ impl Translator {
     }
 
     /// Begins an AG-UI run for this event if none is in progress: the next part of its own run.
-    pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
+    pub(super) fn ensure_run(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
         if self.active.is_some() {
             return;
         }
@@ -295,7 +295,7 @@ impl Translator {
         let thread_id = Arc::clone(&self.thread);
         out.push(match outcome {
             Outcome::Interrupt => {
-                let interrupts: Vec<Value> = self.asks().map(|request| self.interrupt(request)).collect();
+                let interrupts: Vec<Value> = self.answerable().map(|request| self.interrupt(request)).collect();
                 let outcome = json!({ "type": "interrupt", "interrupts": interrupts });
                 AgUiEvent::RunFinished { thread_id, run_id, result: None, outcome }
             }
@@ -448,7 +448,7 @@ impl Translator {
             at: event.position,
             name: name.to_owned(),
             started: false,
-            whole: false,
+            closed: false,
             finished: false,
             title: String::new(),
             text: String::new(),
@@ -490,7 +490,7 @@ impl Translator {
         }
         let finished = matches!(status.as_str(), "completed" | "failed");
         if input.is_some() || finished || status == "in_progress" {
-            whole(tool, input, out);
+            close(tool, input, out);
         }
         if finished && !tool.finished {
             tool.finished = true;
@@ -503,9 +503,9 @@ impl Translator {
 
     /// Ends the arguments of all open calls.
     fn close_tools(&mut self, out: &mut Vec<AgUiEvent>) {
-        let mut open: Vec<&mut Tool> = self.tools.values_mut().filter(|tool| !tool.whole).collect();
+        let mut open: Vec<&mut Tool> = self.tools.values_mut().filter(|tool| !tool.closed).collect();
         open.sort_by_key(|tool| tool.at);
-        open.into_iter().for_each(|tool| whole(tool, None, out));
+        open.into_iter().for_each(|tool| close(tool, None, out));
     }
 
     fn run_started(&mut self, event: &Event, out: &mut Vec<AgUiEvent>) {
@@ -563,7 +563,7 @@ impl Translator {
         self.close_text(out);
         let tool = request.tool_call_id.as_ref().and_then(|id| self.tools.get_mut(id));
         if let Some(tool) = tool {
-            whole(tool, None, out);
+            close(tool, None, out);
         }
         let id = request.request_id.clone();
         let delta = vec![Patch::add(format!("/requests/{id}"), request_value(&request))];
@@ -688,8 +688,8 @@ fn start(tool: &mut Tool, out: &mut Vec<AgUiEvent>) {
 }
 
 /// Sends a call's arguments and their end.
-fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<AgUiEvent>) {
-    if std::mem::replace(&mut tool.whole, true) {
+fn close(tool: &mut Tool, input: Option<String>, out: &mut Vec<AgUiEvent>) {
+    if std::mem::replace(&mut tool.closed, true) {
         return;
     }
     start(tool, out);

@@ -126,7 +126,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
                 let one = ReadLimit { events: 1, bytes: 1 };
                 let page = log.read(&filter, Position(before), one).await?;
                 if let Some(event) = page.events.first().filter(|event| event.position == attach.after) {
-                    screen.seen(event);
+                    screen.restore(event);
                 }
             }
             attach.after
@@ -182,7 +182,7 @@ impl SocketProtocol for Mirror {
     fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async {
             loop {
-                self.screen.newcomer(&mut self.out);
+                self.screen.send_open_dialogs(&mut self.out);
                 // There is no await between reading a page and sending it.
                 let page = if self.screen.user.is_some() {
                     // A user's message is one entry of the log, but a page may end in the middle of one.
@@ -199,7 +199,7 @@ impl SocketProtocol for Mirror {
                             self.send_waiting(event);
                         }
                     }
-                    None => self.screen.user_done(&mut self.out),
+                    None => self.screen.flush_user_message(&mut self.out),
                 }
             }
         })
@@ -220,7 +220,7 @@ impl Mirror {
         // A prompt that has begun meanwhile is sent at its position.
         let waiting = self.directory.waiting(&event.origin.session_id);
         if let Some((_, prompt)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
-            self.screen.early(&event.run_id, &typed(prompt), &mut self.out);
+            self.screen.send_early(&event.run_id, &typed(prompt), &mut self.out);
         }
     }
 }
@@ -256,7 +256,7 @@ struct Out {
 #[derive(Serialize)]
 struct Message<'a, T> {
     #[serde(rename = "type")]
-    sort: &'static str,
+    kind: &'static str,
     data: &'a T,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<&'a Cursor>,
@@ -265,13 +265,13 @@ struct Message<'a, T> {
 impl Out {
     /// Appends a message about the event at `at`: a client that resumes after it does not get it again. Without `at` it belongs to
     /// another message.
-    fn send<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
+    fn send<T: Serialize>(&mut self, at: Option<Position>, kind: &'static str, data: &T) {
         if let (Some(cursor), Some(at)) = (&mut self.cursors, at) {
             cursor.position = at;
         }
         let mut json = Vec::with_capacity(128);
         // Writing to memory and serializing these types cannot fail.
-        if serde_json::to_writer(&mut json, &Message { sort, data, cursor: self.cursors.as_ref() }).is_ok() {
+        if serde_json::to_writer(&mut json, &Message { kind, data, cursor: self.cursors.as_ref() }).is_ok() {
             json.push(0);
             ws_text(&mut self.frames, &json);
         }
@@ -299,7 +299,7 @@ impl Serialize for Args<'_> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Some(raw) => raw.serialize(to),
-            None => Nothing {}.serialize(to),
+            None => Empty {}.serialize(to),
         }
     }
 }
@@ -320,13 +320,13 @@ enum Output<'a> {
 
 /// The data of `idle`.
 #[derive(Serialize)]
-struct Nothing {}
+struct Empty {}
 
 #[derive(Serialize)]
 struct Dialog<'a> {
     id: &'a RequestId,
     #[serde(rename = "type")]
-    sort: &'a str,
+    kind: &'a str,
     options: Vec<&'a str>,
 }
 
@@ -374,7 +374,7 @@ fn entry(event: &Event) -> EntryBody {
 
 impl Screen {
     /// Sends a new client the questions that are on the screen.
-    fn newcomer(&mut self, out: &mut Out) {
+    fn send_open_dialogs(&mut self, out: &mut Out) {
         for request in std::mem::take(&mut self.waiting) {
             self.dialog(&request, None, out);
         }
@@ -386,14 +386,14 @@ impl Screen {
     }
 
     /// Sends a waiting prompt, once.
-    fn early(&mut self, run: &RunId, text: &str, out: &mut Out) {
+    fn send_early(&mut self, run: &RunId, text: &str, out: &mut Out) {
         if self.sent_early.len() < EARLY_MAX && self.sent_early.insert(run.clone()) {
             out.send(None, "user_message", &Text { text });
         }
     }
 
     /// Restores the state of a client that resumes.
-    fn seen(&mut self, event: &Event) {
+    fn restore(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
         let ended = event.kind == Kind::RunEnded || event.run_id == initial_run_id(&event.origin);
         self.running = (!ended).then(|| event.run_id.clone());
@@ -406,16 +406,16 @@ impl Screen {
                 return;
             }
             // A user turned to another conversation. The previous one is no longer on the screen.
-            self.user_done(out);
+            self.flush_user_message(out);
             if self.running.take().is_some() {
-                out.send(None, "idle", &Nothing {});
+                out.send(None, "idle", &Empty {});
             }
             let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
             *self = Self { session, charge, ..Self::default() };
         }
         let kind = EntryKind::from_kind(event.kind);
         if kind != EntryKind::Message(Role::User) {
-            self.user_done(out);
+            self.flush_user_message(out);
         }
         let at = Some(event.position);
         match kind {
@@ -427,7 +427,7 @@ impl Screen {
                     && !text.is_empty()
                 {
                     out.send(at, "model_output", &Text { text: &text });
-                    self.between(event, out);
+                    self.idle_between_runs(event, out);
                 }
             }
             EntryKind::Tool => self.tool(event, out),
@@ -439,7 +439,7 @@ impl Screen {
                 self.sent_early.remove(&event.run_id);
                 self.running = None;
                 self.tools.clear();
-                out.send(at, "idle", &Nothing {});
+                out.send(at, "idle", &Empty {});
             }
             EntryKind::RequestOpened => {
                 if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
@@ -477,9 +477,9 @@ impl Screen {
     }
 
     /// Ends a message outside of runs (an agent's late message, a replayed past), which has no other end.
-    fn between(&self, event: &Event, out: &mut Out) {
+    fn idle_between_runs(&self, event: &Event, out: &mut Out) {
         if self.running.is_none() && event.run_id == initial_run_id(&event.origin) {
-            out.send(None, "idle", &Nothing {});
+            out.send(None, "idle", &Empty {});
         }
     }
 
@@ -490,13 +490,13 @@ impl Screen {
         let EntryBody::Message { role, id, parent, content } = EntryBody::read(event.kind, body) else { return };
         let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
         if !matches!(self.tracker.chunk(&key, event.position), ChunkTarget::Current(_)) {
-            self.user_done(out);
+            self.flush_user_message(out);
         }
         let piece = typed_content(content);
         let whole = self.user.as_ref().map_or(0, |(text, _)| text.len()) + piece.len();
         let is_charged = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
         if self.user.is_some() && (whole > USER_MAX || !is_charged) {
-            self.user_done(out);
+            self.flush_user_message(out);
         }
         match &mut self.user {
             Some((text, at)) => {
@@ -511,16 +511,16 @@ impl Screen {
         // If the first piece cannot be charged, the message does not wait for the others.
         let bytes = self.user.as_ref().map_or(0, |(text, _)| text.len());
         if self.charge.as_mut().is_some_and(|charge| charge.resize(bytes).is_err()) {
-            self.user_done(out);
+            self.flush_user_message(out);
         }
         if self.running.is_none() && event.run_id == initial_run_id(&event.origin) {
-            self.user_done(out);
-            out.send(None, "idle", &Nothing {});
+            self.flush_user_message(out);
+            out.send(None, "idle", &Empty {});
         }
     }
 
     /// Sends a user's message, of which all pieces have arrived.
-    fn user_done(&mut self, out: &mut Out) {
+    fn flush_user_message(&mut self, out: &mut Out) {
         if let Some((text, at)) = self.user.take() {
             out.send(Some(at), "user_message", &Text { text: &text });
         }
@@ -558,15 +558,15 @@ impl Screen {
             out.send(at, "tool_output", &ToolOutput { id: &id, output: output(&call, verbatim.raw_output) });
         }
         if ended || event.kind == Kind::ToolCall {
-            self.between(event, out);
+            self.idle_between_runs(event, out);
         }
     }
 
     fn dialog(&mut self, request: &Request, at: Option<Position>, out: &mut Out) {
         let offers = labels(request);
-        let sort = dialog_type(request, &self.tools);
+        let kind = dialog_type(request, &self.tools);
         let options = offers.iter().map(|(_, label)| label.as_str()).collect();
-        out.send(at, "permission_dialog", &Dialog { id: &request.request_id, sort: &sort, options });
+        out.send(at, "permission_dialog", &Dialog { id: &request.request_id, kind: &kind, options });
         if self.dialogs.len() < DIALOGS {
             self.dialogs.insert(request.request_id.clone(), offers);
         }
@@ -630,7 +630,7 @@ fn dialog_type<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Co
         #[serde(borrow, default)]
         tool_call: Option<Kinded<'a>>,
         #[serde(rename = "type", borrow, default)]
-        sort: Option<Cow<'a, str>>,
+        kind: Option<Cow<'a, str>>,
     }
     #[derive(Deserialize)]
     struct Kinded<'a> {
@@ -638,7 +638,7 @@ fn dialog_type<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Co
         kind: Option<Cow<'a, str>>,
     }
     let native = request.native.as_ref().and_then(|raw| serde_json::from_str::<Native<'_>>(raw.get()).ok());
-    let (call, own) = native.map_or((None, None), |native| (native.tool_call.and_then(|call| call.kind), native.sort));
+    let (call, own) = native.map_or((None, None), |native| (native.tool_call.and_then(|call| call.kind), native.kind));
     let known = request.tool_call_id.as_ref().and_then(|id| tools.get(id)).map(String::as_str);
     match (call.as_deref().or(known), own.as_deref()) {
         (Some("execute"), _) | (None, Some("command_run")) => "command_run".into(),
@@ -663,7 +663,7 @@ fn hook(event: &Event, out: &mut Out) {
         #[serde(default)]
         success: Option<bool>,
         #[serde(rename = "type", borrow, default)]
-        sort: Option<Cow<'a, str>>,
+        kind: Option<Cow<'a, str>>,
         #[serde(borrow, default)]
         params: Option<Params<'a>>,
     }
@@ -681,14 +681,14 @@ fn hook(event: &Event, out: &mut Out) {
         status: Option<Cow<'a, str>>,
     }
     let Ok(body) = serde_json::from_slice::<HookBody<'_>>(&event.body) else { return };
-    let (name, event_name, failed) = match (body.hook_name, body.event_name, body.sort.as_deref()) {
+    let (name, event_name, failed) = match (body.hook_name, body.event_name, body.kind.as_deref()) {
         (Some(name), Some(event_name), _) => (name, event_name, false),
-        (None, None, Some(sort)) => {
-            let Some(("hook", moment)) = sort.split_once('/') else { return };
+        (None, None, Some(kind)) => {
+            let Some(("hook", moment)) = kind.split_once('/') else { return };
             let run = body.params.and_then(|params| params.run);
             let failed = run.as_ref().and_then(|run| run.status.as_deref()).is_some_and(|status| status != "completed");
             let ends = matches!(moment, "completed" | "ended" | "finished" | "end");
-            let name = run.and_then(|run| run.event_name).unwrap_or_else(|| sort.to_owned().into());
+            let name = run.and_then(|run| run.event_name).unwrap_or_else(|| kind.to_owned().into());
             (name, if ends { "hook_end" } else { "hook_start" }.into(), failed)
         }
         _ => return,

@@ -32,7 +32,7 @@ fn not_ready(reason: &str) -> Problem {
 }
 
 /// Returns the addressed session, and a permit for it.
-fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+fn find_session<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let caller = call.caller()?;
     let session = current::<S>(&port.core, &port.runtime, caller).ok_or_else(|| {
         let message = "no session of this runtime is ready: open one, or set session = true in its configuration";
@@ -57,7 +57,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     if message.trim().is_empty() {
         return Err(Problem::invalid("the message is empty"));
     }
-    let (session, permit) = meant::<Prompt>(&port, &call)?;
+    let (session, permit) = find_session::<Prompt>(&port, &call)?;
     match port.core.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
         // The runtime ended in this moment.
@@ -77,7 +77,7 @@ const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, ou
 /// 400 for a limit that is not an integer above 0; 503 `not_ready`.
 pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Problem> {
     let limit = limit(call.parts.uri.query())?;
-    let (session, _) = meant::<Watch>(&port, &call)?;
+    let (session, _) = find_session::<Watch>(&port, &call)?;
     let (log, account) = (port.core.directory.log().clone(), call.account.clone());
     // Read before the log: a prompt that begins between the two is found in both, and sent once.
     let mut waiting: VecDeque<_> = port.core.directory.waiting(&session.session_id).into();

@@ -1,8 +1,8 @@
 //! The transcript of a session: its events folded into the form that users see.
 //!
-//! [`EntryKind::from_kind`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares the
-//! rules of this module: the message of a chunk ([`MessageTracker`]), the merging of the updates of a tool call ([`ToolCall`]), the end of
-//! a request ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events one by one (AG-UI, the mirror, the search
+//! [`EntryKind::from_kind`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares
+//! the rules of this module: the message of a chunk ([`MessageTracker`]), the merging of the updates of a tool call ([`ToolCall`]), the end
+//! of a request ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events one by one (AG-UI, the mirror, the search
 //! index, the command line, the bridges) uses the rules without storing the items.
 //!
 //! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.

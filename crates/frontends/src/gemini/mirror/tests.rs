@@ -51,7 +51,7 @@ impl Scene {
 
     /// Returns the messages since the last call: one message a frame, each with its NUL.
     fn take_events(&mut self) -> Vec<Value> {
-        self.screen.user_done(&mut self.out);
+        self.screen.flush_user_message(&mut self.out);
         let frames = std::mem::take(&mut self.out.frames);
         let mut rest = &frames[..];
         let mut said = Vec::new();
@@ -409,7 +409,7 @@ fn cursors_come_to_those_who_ask_and_only_with_what_is_told_whole() {
         (RunId::trusted("r_1"), Kind::RunEnded, false),
         (initial_run_id(&origin), Kind::AgentMessageChunk, false),
     ] {
-        back.screen.seen(&seen(run, kind));
+        back.screen.restore(&seen(run, kind));
         assert_eq!(back.screen.running.is_some(), running, "{kind:?}");
         assert_eq!(back.screen.session.as_ref().map(SessionId::as_str), Some("s_1"));
     }
