@@ -262,10 +262,10 @@ impl Transport for ProcessTransport {
             if self.status.is_some() && self.stash.is_empty() && driver.out.is_empty() {
                 return None;
             }
-            self.heavy = self.holder.heavy();
+            self.heavy = self.holder.has_much_state();
             if self.heavy {
                 self.flush_acks(driver);
-                self.heavy = self.holder.heavy();
+                self.heavy = self.holder.has_much_state();
             }
             if !driver.out.is_empty() {
                 break;

@@ -44,7 +44,7 @@ const WELCOME_WAIT: Duration = Duration::from_secs(10);
 const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
 
 /// Size of state beside the newest whole state that a holder retains before the gateway waits for acknowledgements, in bytes: see
-/// [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that writes before the wait fit.
+/// [`HolderClient::has_much_state`]. Far below [`wire::STATE_MAX`], so that writes before the wait fit.
 const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
 
 /// Maximum number of bytes of input queued in the gateway for a runtime that does not read; beyond it the runtime is stuck.
@@ -216,11 +216,11 @@ impl HolderClient {
     pub async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
         let end_file = path.with_extension("end");
         if path != end_file {
-            let tried = match timeout(wait, Self::connect(path)).await {
-                Ok(tried) => tried,
+            let result = match timeout(wait, Self::connect(path)).await {
+                Ok(result) => result,
                 Err(_) => Err(HolderNotFound::NoResponse(format!("{} does not answer", path.display()))),
             };
-            match tried {
+            match result {
                 Ok(found) => return Ok(found),
                 // The runtime may have ended between the two attempts.
                 Err(why) if !tokio::fs::try_exists(&end_file).await.unwrap_or(false) => return Err(why),
@@ -518,8 +518,8 @@ impl HolderClient {
     }
 
     /// Returns whether the holder has so much state that no more should be sent before some of it is acknowledged.
-    pub fn heavy(&self) -> bool {
-        self.connection().is_some_and(|connection| connection.queue().deposits.heavy())
+    pub fn has_much_state(&self) -> bool {
+        self.connection().is_some_and(|connection| connection.queue().deposits.has_much_state())
     }
 
     /// Returns the processes of runtime and holder; `None` for a file, or if the runtime has ended.

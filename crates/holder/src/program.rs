@@ -192,14 +192,14 @@ impl Holder {
     fn wait_for_event(&mut self, fd: Option<&OwnedFd>, timeout: Option<Duration>) {
         let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
         let wake = PollFd::new(&self.wake, PollFlags::IN);
-        let woken = match fd {
+        let is_ready = match fd {
             Some(fd) => {
                 let mut fds = [wake, PollFd::new(fd, PollFlags::IN)];
                 rustix::event::poll(&mut fds, timeout.as_ref())
             }
             None => rustix::event::poll(&mut [wake], timeout.as_ref()),
         };
-        if let Err(why) = woken
+        if let Err(why) = is_ready
             && why != rustix::io::Errno::INTR
         {
             // An error such as missing kernel memory: sleep instead of spinning.

@@ -526,8 +526,8 @@ fn millis(time: Duration) -> u32 {
 
 /// Converts a time to whole milliseconds since 1970; earlier times count as 1970.
 fn since_epoch(time: SystemTime) -> u64 {
-    let passed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+    let elapsed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 // === reading ===
@@ -564,8 +564,8 @@ impl Fields {
     }
 
     fn time(&mut self) -> Result<SystemTime, Broken> {
-        let passed = Duration::from_millis(self.u64()?);
-        SystemTime::UNIX_EPOCH.checked_add(passed).ok_or_else(|| self.malformed())
+        let elapsed = Duration::from_millis(self.u64()?);
+        SystemTime::UNIX_EPOCH.checked_add(elapsed).ok_or_else(|| self.malformed())
     }
 
     fn bytes(&mut self, len: u32) -> Result<Bytes, Broken> {

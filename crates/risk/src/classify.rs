@@ -105,8 +105,8 @@ pub(super) fn is_known(program: &str) -> bool {
         || is_wrapper(program)
         || READERS.iter().any(|reader| reader.name == name)
         || DANGEROUS_WITH.iter().any(|(known, ..)| *known == name)
-        || [SHELLS, RUNNERS, FETCHERS, CHOSEN_HERE].iter().any(|table| table.contains(&name))
-        || [RUNS_HERE, INSTALLS, SENDS, WRITES, VERSIONED].into_iter().any(is_listed)
+        || [SHELLS, RUNNERS, FETCHERS, FOLDER_CHOSEN].iter().any(|table| table.contains(&name))
+        || [FOLDER_RUNNERS, INSTALLS, SENDS, WRITES, VERSIONED].into_iter().any(is_listed)
         || matches!(name, "git" | "find" | "sed" | "cd" | "chmod" | "psql" | "mysql" | "sqlite" | "redis-cli")
 }
 
@@ -286,7 +286,7 @@ impl<'a> SimpleCommand<'a> {
         if listed(INSTALLS) {
             all.and(RiskVerdict::elevated(format!("installs packages ({label})")));
         }
-        if listed(RUNS_HERE) {
+        if listed(FOLDER_RUNNERS) {
             all.and(RiskVerdict::elevated(format!("runs code from this folder ({label})")));
         } else if has_path || name.ends_with(".sh") || SHELLS.contains(&name) || RUNNERS.contains(&name) {
             all.and(RiskVerdict::elevated(match is_inside_folder(program, self.text) {
@@ -304,7 +304,7 @@ impl<'a> SimpleCommand<'a> {
         if all.risk > Risk::Low {
             return all;
         }
-        if CHOSEN_HERE.contains(&name) {
+        if FOLDER_CHOSEN.contains(&name) {
             return RiskVerdict::elevated(format!("runs the version that this folder asks for ({label})"));
         }
         if KEYWORDS.contains(&program) {
@@ -518,10 +518,10 @@ fn git_reads(rest: &[String]) -> bool {
     let known = |word: &String| {
         let name = word.split('=').next().unwrap_or(word);
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let sticks = ["-n", "-U", "-L", "-S", "-G", "-C", "-M", "-"];
+        let value_options = ["-n", "-U", "-L", "-S", "-G", "-C", "-M", "-"];
         !word.starts_with('-')
             || GIT_OPTIONS.contains(&name)
-            || sticks.iter().any(|option| word.strip_prefix(option).is_some_and(number))
+            || value_options.iter().any(|option| word.strip_prefix(option).is_some_and(number))
     };
     GIT_READS.contains(&verb.as_str()) && rest.iter().all(known)
 }

@@ -147,8 +147,8 @@ fn is_random(run: &str) -> bool {
     };
     let classes: Vec<u8> = run.chars().map(class).collect();
     let has = |class| classes.contains(&class);
-    let turns = classes.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    has(0) && has(1) && has(2) && turns * 4 >= run.len()
+    let class_changes = classes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    has(0) && has(1) && has(2) && class_changes * 4 >= run.len()
 }
 
 #[cfg(test)]

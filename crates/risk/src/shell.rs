@@ -238,16 +238,16 @@ pub(super) fn parse(line: &str) -> ShellLine {
                 if c != ')' {
                     parser.end_command();
                 }
-                let twice = chars.next_if_eq(&c).is_some();
-                if c == '|' && !twice {
+                let is_doubled = chars.next_if_eq(&c).is_some();
+                if c == '|' && !is_doubled {
                     chars.next_if_eq(&'&');
                 }
                 if c == '(' {
                     parser.add_effect(SUBSHELL);
-                } else if c == '&' && !twice {
+                } else if c == '&' && !is_doubled {
                     parser.add_effect(BACKGROUND);
                 }
-                for _ in 0..=usize::from(twice) {
+                for _ in 0..=usize::from(is_doubled) {
                     match c {
                         '(' => parser.open.push(OpenGroup { end: ')', quote: None, outer: None }),
                         ')' => match parser.close(')') {

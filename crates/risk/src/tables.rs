@@ -446,7 +446,7 @@ pub(super) const VERSIONED: &[(&str, &[&str])] = &[
 ];
 
 /// Programs that read from the folder which version of themselves to run, and download it if it is missing.
-pub(super) const CHOSEN_HERE: &[&str] = &["cargo", "rustc", "go", "pnpm", "yarn", "poetry"];
+pub(super) const FOLDER_CHOSEN: &[&str] = &["cargo", "rustc", "go", "pnpm", "yarn", "poetry"];
 
 /// Programs that are dangerous with any arguments, by reason.
 pub(super) const DANGEROUS: &[(&str, &[&str])] = &[
@@ -675,7 +675,7 @@ pub(super) const KEYWORDS: &[&str] = &[
     "in", "{", "}", "!", "[[", "]]", "coproc",
 ];
 /// Programs that run code of the folder, with one of these words (none: always).
-pub(super) const RUNS_HERE: &[(&str, &[&str])] = &[
+pub(super) const FOLDER_RUNNERS: &[(&str, &[&str])] = &[
     ("npm", &["test", "t", "run", "run-script", "start", "exec", "rebuild", "restart", "stop"]),
     ("pnpm", &["test", "run", "start", "exec", "dlx", "build", "dev", "lint"]),
     ("yarn", &["test", "run", "start", "exec", "dlx", "build", "dev", "lint"]),

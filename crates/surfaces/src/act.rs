@@ -225,7 +225,7 @@ impl Surface {
             let mut why = String::new();
             let fitting = inputs.iter().find(|input| {
                 let fits = self.fits(input, value);
-                fits.map_err(|wrong| why = wrong).is_ok()
+                fits.map_err(|reason| why = reason).is_ok()
             });
             let Some(input) = fitting else { return Err(bad(text, why)) };
             if input.component.changed > request.rev {
@@ -423,12 +423,12 @@ fn date_fits(text: &str, min: Option<String>, max: Option<String>) -> Result<(),
     }
     let time = |text: &str| text.parse::<jiff::civil::Time>().ok().filter(|_| text.len() <= 32);
     let date = |text: &str| format::moment(&json!(text));
-    let outside = || Err("is outside of what is allowed".to_owned());
+    let refused = || Err("is outside of what is allowed".to_owned());
     if let Some(at) = date(text) {
         let (min, max) = (min.as_deref().and_then(date), max.as_deref().and_then(date));
-        return if min.is_some_and(|min| at < min) || max.is_some_and(|max| at > max) { outside() } else { Ok(()) };
+        return if min.is_some_and(|min| at < min) || max.is_some_and(|max| at > max) { refused() } else { Ok(()) };
     }
     let Some(at) = time(text) else { return Err("has to be a date or a time".to_owned()) };
     let (min, max) = (min.as_deref().and_then(time), max.as_deref().and_then(time));
-    if min.is_some_and(|min| at < min) || max.is_some_and(|max| at > max) { outside() } else { Ok(()) }
+    if min.is_some_and(|min| at < min) || max.is_some_and(|max| at > max) { refused() } else { Ok(()) }
 }

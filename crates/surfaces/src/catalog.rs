@@ -60,7 +60,7 @@ pub(crate) struct Spec {
 
 /// The result type of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub(crate) enum ReturnType {
     Text,
     Flag,
     Nothing,
@@ -71,7 +71,7 @@ pub(crate) enum Gives {
 pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) args: &'static [Prop],
-    pub(crate) gives: Gives,
+    pub(crate) returns: ReturnType,
     /// Arguments of which at least one is required.
     pub(crate) any_of: &'static [&'static str],
 }
@@ -85,7 +85,7 @@ const fn may(name: &'static str, ty: Type) -> Prop {
 }
 
 /// Maximum number of items of a list of options, tabs, columns or checks.
-const FEW: usize = 256;
+const SHORT_LIST_MAX: usize = 256;
 const ROWS: usize = super::limits::ROWS_MAX;
 const NO_LIMIT: usize = usize::MAX;
 
@@ -98,7 +98,7 @@ pub(crate) const COMMON: &[Prop] = &[
     may("accessibility", Type::Object(&[may("label", Type::DynText), may("description", Type::DynText)])),
 ];
 
-const CHECKS: Prop = may("checks", Type::List(&CHECK, 0, FEW));
+const CHECKS: Prop = may("checks", Type::List(&CHECK, 0, SHORT_LIST_MAX));
 const CHECK: Type = Type::Object(&[needs("condition", Type::DynFlag), needs("message", Type::Text)]);
 const CHILDREN: Prop = needs("children", Type::Children);
 const ALIGN: Prop = may("align", Type::OneOf(&["center", "end", "start", "stretch"]));
@@ -158,7 +158,7 @@ pub(crate) const BASIC: &[Spec] = &[
     Spec { name: "Column", props: &[CHILDREN, JUSTIFY, ALIGN] },
     Spec { name: "List", props: &[CHILDREN, may("direction", Type::OneOf(&["vertical", "horizontal"])), ALIGN] },
     Spec { name: "Card", props: &[needs("child", Type::Child)] },
-    Spec { name: "Tabs", props: &[needs("tabs", Type::List(&TAB, 1, FEW))] },
+    Spec { name: "Tabs", props: &[needs("tabs", Type::List(&TAB, 1, SHORT_LIST_MAX))] },
     Spec { name: "Modal", props: &[needs("trigger", Type::Child), needs("content", Type::Child)] },
     Spec { name: "Divider", props: &[may("axis", Type::OneOf(&["horizontal", "vertical"]))] },
     Spec { name: "Button", props: &[
@@ -178,7 +178,7 @@ pub(crate) const BASIC: &[Spec] = &[
     Spec { name: "ChoicePicker", props: &[
         may("label", Type::DynText),
         may("variant", Type::OneOf(&["multipleSelection", "mutuallyExclusive"])),
-        needs("options", Type::List(&OPTION, 0, FEW)),
+        needs("options", Type::List(&OPTION, 0, SHORT_LIST_MAX)),
         needs("value", Type::DynTexts),
         may("displayStyle", Type::OneOf(&["checkbox", "chips"])),
         may("filterable", Type::Flag),
@@ -243,7 +243,7 @@ pub(crate) const PLEXUS: &[Spec] = &[
     Spec { name: "Html", props: &[
         needs("html", Type::Text),
         needs("text", Type::Text),
-        may("actions", Type::List(&Type::Text, 0, FEW)),
+        may("actions", Type::List(&Type::Text, 0, SHORT_LIST_MAX)),
         may("height", Type::Number),
     ] },
 ];
@@ -256,36 +256,36 @@ const VALUES_ARG: Prop = needs("values", Type::List(&Type::DynFlag, 2, NO_LIMIT)
 const DECIMALS: Prop = may("decimals", Type::DynNumber);
 const GROUPING: Prop = may("grouping", Type::DynFlag);
 
-const fn function(name: &'static str, args: &'static [Prop], gives: Gives) -> Function {
-    Function { name, args, gives, any_of: &[] }
+const fn function(name: &'static str, args: &'static [Prop], returns: ReturnType) -> Function {
+    Function { name, args, returns, any_of: &[] }
 }
 
 /// The functions of both catalogues.
 #[rustfmt::skip] // a function a line
 pub(crate) const FUNCTIONS: &[Function] = &[
-    function("required", &[needs("value", Type::Any)], Gives::Flag),
-    function("regex", &[TEXT_ARG, needs("pattern", Type::Pattern)], Gives::Flag),
+    function("required", &[needs("value", Type::Any)], ReturnType::Flag),
+    function("regex", &[TEXT_ARG, needs("pattern", Type::Pattern)], ReturnType::Flag),
     Function {
-        name: "length", gives: Gives::Flag, any_of: &["min", "max"],
+        name: "length", returns: ReturnType::Flag, any_of: &["min", "max"],
         args: &[TEXT_ARG, may("min", Type::Count), may("max", Type::Count)],
     },
     Function {
-        name: "numeric", gives: Gives::Flag, any_of: &["min", "max"],
+        name: "numeric", returns: ReturnType::Flag, any_of: &["min", "max"],
         args: &[needs("value", Type::DynNumber), may("min", Type::Number), may("max", Type::Number)],
     },
-    function("email", &[TEXT_ARG], Gives::Flag),
-    function("formatString", &[TEXT_ARG], Gives::Text),
-    function("formatNumber", &[needs("value", Type::DynNumber), DECIMALS, GROUPING], Gives::Text),
-    function("formatCurrency", &[needs("value", Type::DynNumber), needs("currency", Type::DynText), DECIMALS, GROUPING], Gives::Text),
-    function("formatDate", &[needs("value", Type::DynAny), needs("format", Type::DynText)], Gives::Text),
+    function("email", &[TEXT_ARG], ReturnType::Flag),
+    function("formatString", &[TEXT_ARG], ReturnType::Text),
+    function("formatNumber", &[needs("value", Type::DynNumber), DECIMALS, GROUPING], ReturnType::Text),
+    function("formatCurrency", &[needs("value", Type::DynNumber), needs("currency", Type::DynText), DECIMALS, GROUPING], ReturnType::Text),
+    function("formatDate", &[needs("value", Type::DynAny), needs("format", Type::DynText)], ReturnType::Text),
     function("pluralize", &[
         needs("value", Type::DynNumber), may("zero", Type::DynText), may("one", Type::DynText), may("two", Type::DynText),
         may("few", Type::DynText), may("many", Type::DynText), needs("other", Type::DynText),
-    ], Gives::Text),
-    function("openUrl", &[needs("url", Type::Url)], Gives::Nothing),
-    function("and", &[VALUES_ARG], Gives::Flag),
-    function("or", &[VALUES_ARG], Gives::Flag),
-    function("not", &[needs("value", Type::DynFlag)], Gives::Flag),
+    ], ReturnType::Text),
+    function("openUrl", &[needs("url", Type::Url)], ReturnType::Nothing),
+    function("and", &[VALUES_ARG], ReturnType::Flag),
+    function("or", &[VALUES_ARG], ReturnType::Flag),
+    function("not", &[needs("value", Type::DynFlag)], ReturnType::Flag),
 ];
 
 /// The catalogue of a surface.

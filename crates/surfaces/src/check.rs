@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::catalog::{COMMON, Catalog, FUNCTIONS, Function, Gives, Prop, STATES, Type, function_of};
+use super::catalog::{COMMON, Catalog, FUNCTIONS, Function, Prop, ReturnType, STATES, Type, function_of};
 use super::error::{SurfaceError, excerpt};
 use super::expression;
 use super::functions::{is_http, regex};
@@ -107,7 +107,7 @@ pub(crate) fn component(
     }
     let mut links = Vec::new();
     let mut checker = Checker { links: &mut links };
-    let checked = checker.members(raw, &[COMMON, spec.props], None).and_then(|()| beyond_types(kind, raw));
+    let checked = checker.members(raw, &[COMMON, spec.props], None).and_then(|()| constraints(kind, raw));
     checked.map_err(|fault| {
         let at = format!("{} {}", at(kind), fault.at);
         match fault.unknown {
@@ -143,7 +143,7 @@ fn names_children(ty: Type) -> bool {
 }
 
 /// Checks rules that the type of one property does not express.
-fn beyond_types(kind: &str, raw: &Map<String, Value>) -> Checked {
+fn constraints(kind: &str, raw: &Map<String, Value>) -> Checked {
     let has = |key: &str| raw.contains_key(key);
     match kind {
         "Diff" if has("diff") == (has("old") || has("new")) => {
@@ -242,7 +242,7 @@ impl Checker<'_> {
             (Type::List(item, min, max), Value::Array(items)) => return self.list(*item, (min, max), items, location),
             (Type::Object(props), Value::Object(members)) => return self.members(members, &[props], Some(location)),
             (Type::Either(types), _) => {
-                let Some(ty) = types.iter().find(|ty| looks_like(**ty, value)) else {
+                let Some(ty) = types.iter().find(|ty| is_likely(**ty, value)) else {
                     return Err(location.fault(format!("has to be {}", describe_type(ty))));
                 };
                 return self.value(*ty, value, location);
@@ -354,15 +354,15 @@ impl Checker<'_> {
             let why = format!("{:?} is no function of the catalog; there are {}", excerpt(name), names.join(", "));
             return Err(location.name("call").unknown(why));
         };
-        gives(function, ty).map_err(|why| location.name("call").fault(why))?;
+        returns(function, ty).map_err(|why| location.name("call").fault(why))?;
         let known = ["call", "args", "returnType"];
         if let Some(key) = call.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(location.name(key).fault("is no property of a call; there are call, args, returnType"));
         }
-        let return_type = match function.gives {
-            Gives::Text => "string",
-            Gives::Flag => "boolean",
-            Gives::Nothing => "void",
+        let return_type = match function.returns {
+            ReturnType::Text => "string",
+            ReturnType::Flag => "boolean",
+            ReturnType::Nothing => "void",
         };
         match call.get("returnType") {
             None => {}
@@ -389,13 +389,15 @@ impl Checker<'_> {
 }
 
 /// Returns whether a function results in the required type.
-fn gives(function: &Function, ty: Option<Type>) -> Result<(), String> {
+fn returns(function: &Function, ty: Option<Type>) -> Result<(), String> {
     let name = function.name;
-    match (function.gives, ty) {
-        (Gives::Nothing, None) => Ok(()),
+    match (function.returns, ty) {
+        (ReturnType::Nothing, None) => Ok(()),
         (_, None) => Err(format!("{name} does nothing when pressed; use openUrl, or an event")),
-        (Gives::Nothing, Some(_)) => Err(format!("{name} runs only as the functionCall of an action")),
-        (_, Some(Type::DynAny)) | (Gives::Text, Some(Type::DynText)) | (Gives::Flag, Some(Type::DynFlag)) => Ok(()),
+        (ReturnType::Nothing, Some(_)) => Err(format!("{name} runs only as the functionCall of an action")),
+        (_, Some(Type::DynAny)) | (ReturnType::Text, Some(Type::DynText)) | (ReturnType::Flag, Some(Type::DynFlag)) => {
+            Ok(())
+        }
         (_, Some(ty)) => Err(format!("{name} does not give {}", describe_type(ty))),
     }
 }
@@ -410,7 +412,7 @@ fn binding(members: &Map<String, Value>, location: &Location<'_>) -> Checked {
 }
 
 /// Returns whether a value is probably intended to be of this type, among several types.
-fn looks_like(ty: Type, value: &Value) -> bool {
+fn is_likely(ty: Type, value: &Value) -> bool {
     match (ty, value) {
         (Type::List(..), Value::Array(_)) | (Type::OneOf(_) | Type::Text, Value::String(_)) => true,
         (Type::Bound, Value::Object(members)) => members.contains_key("path"),

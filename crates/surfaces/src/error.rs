@@ -10,7 +10,7 @@ pub enum SurfaceError {
     #[error("{0:?} is no name of a surface: use 1 to 64 of A-Z a-z 0-9 _ . -")]
     Name(String),
     /// There is no surface of this name.
-    #[error("there is no surface {surface:?}{}: call ui_show first", among(.known))]
+    #[error("there is no surface {surface:?}{}: call ui_show first", suggestion(.known))]
     Unknown {
         /// The name.
         surface: String,
@@ -200,6 +200,6 @@ fn first_chars(text: &str, count: usize) -> String {
     out
 }
 
-fn among(names: &[String]) -> String {
+fn suggestion(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" (there are {})", names.join(", ")) }
 }

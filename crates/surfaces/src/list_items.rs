@@ -75,11 +75,11 @@ impl BoundPath {
         if self.segments.len() != segments.len() || !self.segments.iter().zip(segments).all(same) {
             return None;
         }
-        let items_are_there = (0..segments.len()).filter(|at| self.segments[*at].is_none()).all(|at| {
+        let items_exist = (0..segments.len()).filter(|at| self.segments[*at].is_none()).all(|at| {
             let drawn = surface.data_at(&target.prefix(at)).and_then(|list| list.as_array()).map_or(0, Vec::len);
             index(&segments[at]).is_some_and(|item| item < drawn.min(ITEMS_MAX))
         });
-        items_are_there.then(|| target.prefix(self.base))
+        items_exist.then(|| target.prefix(self.base))
     }
 }
 

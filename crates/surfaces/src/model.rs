@@ -29,7 +29,7 @@ pub(crate) struct Model {
 #[derive(Debug)]
 pub(crate) struct DataUndo {
     size: Size,
-    how: Reversal,
+    reversal: Reversal,
 }
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Model {
             }
             DataOp::Remove => Ok(self.remove(path)),
         };
-        let undo = DataUndo { size: before, how: done.map_err(|why| SurfaceError::data(path, why))? };
+        let undo = DataUndo { size: before, reversal: done.map_err(|why| SurfaceError::data(path, why))? };
         let grew = self.size.bytes > before.bytes || self.size.values > before.values;
         let exceeded = if self.size.bytes > DATA_MAX {
             Some(("bytes of data in a surface", DATA_MAX))
@@ -101,7 +101,7 @@ impl Model {
 
     /// Reverts the last change.
     pub(crate) fn revert(&mut self, undo: DataUndo) {
-        match undo.how {
+        match undo.reversal {
             Reversal::Nothing => {}
             Reversal::Root(value) => self.root = value,
             Reversal::Put(path, old) => {

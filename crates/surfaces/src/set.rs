@@ -237,7 +237,7 @@ impl SurfaceSet {
         let mut work = Work { before: BTreeMap::new(), undone: Vec::new() };
         for (number, raw) in messages.into_iter().enumerate() {
             if let Err(error) = self.message(number, raw, &mut work, at) {
-                self.take_back(work);
+                self.roll_back(work);
                 return Err(error);
             }
         }
@@ -402,7 +402,7 @@ impl SurfaceSet {
         Ok(())
     }
 
-    fn take_back(&mut self, work: Work) {
+    fn roll_back(&mut self, work: Work) {
         for step in work.undone.into_iter().rev() {
             match step {
                 Step::Edited(name, undo) => {

@@ -91,7 +91,7 @@ pub(crate) fn is_allowed(sequence: &Sequence<'_>) -> bool {
 /// Returns whether viewers get a control sequence.
 fn is_control_allowed(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
     // Modes above the limit are not read and may be any.
-    let are_all =
+    let are_all_set =
         |known: &[u16]| parameters.len() < PARAMETERS_MAX && parameters.iter().all(|mode| known.contains(mode));
     match (private, intermediate, last) {
         // The cursor, characters and lines, tabs, attributes, the scroll region, and the saved cursor and modes.
@@ -102,9 +102,9 @@ fn is_control_allowed(private: Option<u8>, parameters: &[u16], intermediate: Opt
         ) => true,
         // With more parameters, a terminal waits for the program to set the area of the mouse.
         (None, None, b'T') => parameters.len() == 1,
-        (None, None, b'h' | b'l') => are_all(&MODES),
+        (None, None, b'h' | b'l') => are_all_set(&MODES),
         (Some(b'?'), None, b'J' | b'K') => true,
-        (Some(b'?'), None, b'h' | b'l' | b's' | b'r') => are_all(&PRIVATE_MODES),
+        (Some(b'?'), None, b'h' | b'l' | b's' | b'r') => are_all_set(&PRIVATE_MODES),
         // The reports of keys.
         (Some(b'>'), None, b'm' | b'u') | (Some(b'<' | b'='), None, b'u') => true,
         // The style of the cursor, and a soft reset.

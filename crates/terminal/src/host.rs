@@ -165,7 +165,7 @@ enum Event {
     /// An attachment sent a message.
     Message(u64, ToHost),
     /// An attachment has received the messages from before it fell behind.
-    Caught(u64),
+    CaughtUp(u64),
     /// A connection ended.
     Disconnected(u64),
 }
@@ -264,15 +264,22 @@ impl Host {
         let mut next_socket_check = Instant::now() + SOCKET_INTERVAL;
         while !self.is_done() {
             let now = Instant::now();
-            let held = self.owner_holds(now);
-            let reads = !self.output_ended && !self.finished && self.first_until.is_none() && held.is_none();
+            let held_until = self.owner_holds(now);
+            let reads = !self.output_ended && !self.finished && self.first_until.is_none() && held_until.is_none();
             let checks_screen = !self.pending_keys.is_empty() || self.answered_dialog.is_some();
             let check_at = checks_screen.then(|| now + CHECK_INTERVAL);
-            let wake =
-                [self.first_until, held, check_at, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
-                    .into_iter()
-                    .flatten()
-                    .fold(next_socket_check, Instant::min);
+            let wake = [
+                self.first_until,
+                held_until,
+                check_at,
+                self.resize_due(),
+                self.linger_until,
+                self.kill_at,
+                self.end_at,
+            ]
+            .into_iter()
+            .flatten()
+            .fold(next_socket_check, Instant::min);
             tokio::select! {
                 event = self.event_queue.recv() => {
                     if let Some(event) = event {
@@ -287,7 +294,7 @@ impl Host {
                     self.info.exited = Some(exit.unwrap_or(TerminalExit { code: None, signal: None }));
                     self.linger_until = Some(Instant::now() + LINGER);
                 }
-                () = message_taken.notified(), if held.is_some() => {}
+                () = message_taken.notified(), if held_until.is_some() => {}
                 _ = term.recv() => self.hang_up(),
                 _ = hangup.recv() => {}
                 () = sleep_until(wake) => {}
@@ -456,7 +463,7 @@ impl Host {
         match event {
             Event::Joined(hello, connection) => self.join(hello, connection),
             Event::Message(id, message) => self.message(id, message),
-            Event::Caught(id) => {
+            Event::CaughtUp(id) => {
                 let Some(attached) = self.attached.get_mut(&id) else { return };
                 attached.outgoing.catch_up();
                 attached.status = None;

@@ -269,10 +269,10 @@ fn has_origin(screen: &vt100::Screen) -> bool {
 fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &mut Fed) {
     // A character that a sequence interrupted: without the sequence, later bytes would complete the character.
     let broken_off = incomplete(text);
-    let mended;
+    let completed;
     let text = if broken_off > 0 {
-        mended = [&text[..text.len() - broken_off], "\u{fffd}".as_bytes()].concat();
-        &mended
+        completed = [&text[..text.len() - broken_off], "\u{fffd}".as_bytes()].concat();
+        &completed
     } else {
         text
     };
@@ -320,7 +320,7 @@ fn process_lines(parser: &mut vt100::Parser, text: &[u8]) {
     for line in text.split_inclusive(|byte| matches!(byte, b'\n' | 0x0b | 0x0c)) {
         parser.process(line);
         if line.ends_with(b"\n") || line.ends_with(b"\x0b") || line.ends_with(b"\x0c") {
-            take_cursor_back(parser);
+            move_cursor_back(parser);
         }
     }
 }
@@ -347,12 +347,12 @@ fn feed_sequence(parser: &mut vt100::Parser, modes: &mut Modes, bytes: &[u8], fe
         Sequence::Osc { .. } | Sequence::String => {}
         _ => parser.process(bytes),
     }
-    take_cursor_back(parser);
+    move_cursor_back(parser);
 }
 
 /// Moves the cursor back from beyond the last column, where only a character can have put it, if that character no
 /// longer exists. In terminals, operations that erase or move cells, and a line feed, do this.
-fn take_cursor_back(parser: &mut vt100::Parser) {
+fn move_cursor_back(parser: &mut vt100::Parser) {
     let screen = parser.screen();
     let ((row, column), columns) = (screen.cursor_position(), screen.size().1.get());
     let has_character =

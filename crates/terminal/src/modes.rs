@@ -23,7 +23,7 @@ const SCREEN: [u16; 8] = [3, 6, 25, 47, 1047, 1048, 1049, 2026];
 const EXCLUSIVE: [&[u16]; 2] = [&[9, 1000, 1001, 1002, 1003], &[1005, 1006, 1015, 1016]];
 
 /// Modes that a terminal has set from the beginning: wrapping, and repeated keys.
-const SET_AT_FIRST: [u16; 2] = [7, 8];
+const INITIALLY_SET: [u16; 2] = [7, 8];
 
 /// The modes that a program has set.
 #[derive(Clone, Debug, Default)]
@@ -113,12 +113,12 @@ impl Modes {
             (Some(b'>'), None, b'u') if stack.len() < KEYBOARD_MAX => stack.push(first),
             (Some(b'<'), None, b'u') => stack.truncate(stack.len().saturating_sub(usize::from(first.max(1)))),
             (Some(b'='), None, b'u') => {
-                let how = parameters.get(1).copied().unwrap_or(1);
+                let value = parameters.get(1).copied().unwrap_or(1);
                 if stack.is_empty() {
                     stack.push(0);
                 }
                 if let Some(flags) = stack.last_mut() {
-                    *flags = match how {
+                    *flags = match value {
                         2 => *flags | first,
                         3 => *flags & !first,
                         _ => first,
@@ -214,7 +214,7 @@ impl Modes {
         }
         pop(&self.keyboard[0], &mut out);
         for (mode, on) in &self.private {
-            let at_first = SET_AT_FIRST.contains(mode);
+            let at_first = INITIALLY_SET.contains(mode);
             if *on != at_first {
                 let _ = write!(out, "\x1b[?{mode}{}", if at_first { 'h' } else { 'l' });
             }

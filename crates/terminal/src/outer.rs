@@ -23,9 +23,9 @@ impl RawTerminal {
     /// Puts the terminal into raw mode.
     pub(crate) fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let this = Self { before };
-        this.again()?;
-        Ok(this)
+        let raw_terminal = Self { before };
+        raw_terminal.again()?;
+        Ok(raw_terminal)
     }
 
     /// Puts the terminal into raw mode again, after another process has changed it.

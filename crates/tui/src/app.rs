@@ -107,7 +107,7 @@ impl App {
 
     /// Returns the first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
-        let mut effects = vec![Effect::call(CallTag::Me, calls::me())];
+        let mut effects = vec![Effect::call(CallTag::OwnDevice, calls::me())];
         self.with(&mut effects, |pages, cx| pages.runtimes.refresh(cx));
         match session {
             Some(session) => self.open(session, &mut effects),
@@ -335,7 +335,7 @@ impl App {
                 effects.push(Effect::Presence(session.clone(), *focused));
             }
             self.presence.reported = present;
-            effects.push(Effect::Keep(self.shared.sessions.viewed_at.clone()));
+            effects.push(Effect::SaveViewed(self.shared.sessions.viewed_at.clone()));
         }
     }
 

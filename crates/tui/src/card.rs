@@ -111,7 +111,7 @@ pub(crate) enum CardOutcome {
     /// The card did not handle the key.
     Nothing,
     /// The card handled the key.
-    Taken,
+    Handled,
     /// Sends this answer.
     Answer(Answer),
     /// Removes the card.
@@ -304,7 +304,7 @@ impl Card {
         });
         if let Some(why) = refused {
             self.problem = why.text().into();
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         self.send(ask, answer, now)
     }
@@ -312,13 +312,13 @@ impl Card {
     /// Sends an answer that lets the agent continue, subject to the guards.
     fn send(&mut self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.block_reason(now).is_some() {
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         let answer = ask.with_digest(answer);
         if ask.risk == RiskView::Danger {
             let back = Box::new(std::mem::replace(&mut self.mode, CardMode::Choose));
             self.mode = CardMode::TypeYes { typed: String::new(), answer, back };
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         CardOutcome::Answer(answer)
     }
@@ -326,7 +326,7 @@ impl Card {
     /// Denies the request, once the card is armed.
     fn deny(&self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.sent || now - self.shown_at < ARM_DELAY {
-            CardOutcome::Taken
+            CardOutcome::Handled
         } else {
             CardOutcome::Answer(ask.with_digest(answer))
         }
@@ -340,26 +340,26 @@ impl Card {
 
     /// Gives one of the offered answers; one that covers later requests waits for a second press.
     fn press(&mut self, at: usize, ask: &RequestView, confirmed: bool, now: i64) -> CardOutcome {
-        let Some(action) = ask.actions.get(at) else { return CardOutcome::Taken };
+        let Some(action) = ask.actions.get(at) else { return CardOutcome::Handled };
         if let Some(why) = action.unavailable {
             self.problem = why.text().into();
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         let rule = action.role.rule();
         let Some(answer) = &action.answer else {
             self.problem = "left open: answer it on another device".into();
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         };
         let blocked = match rule.sense {
             Sense::Allow => self.block_reason(now).is_some(),
             Sense::Deny | Sense::Defer => self.sent || now - self.shown_at < ARM_DELAY,
         };
         if blocked {
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         if rule.persistent && !confirmed {
             self.mode = CardMode::ConfirmRule { action: at, since: now };
-            return CardOutcome::Taken;
+            return CardOutcome::Handled;
         }
         match rule.sense {
             Sense::Allow => self.send(ask, answer.clone(), now),
@@ -380,7 +380,7 @@ impl Card {
             return match key.name() {
                 "Esc" | "Enter" => CardOutcome::Close,
                 // A key that was meant for the question has no other effect.
-                "a" | "d" | "A" | "r" | "e" | "m" => CardOutcome::Taken,
+                "a" | "d" | "A" | "r" | "e" | "m" => CardOutcome::Handled,
                 _ => CardOutcome::Nothing,
             };
         }
@@ -395,7 +395,7 @@ impl Card {
             "PageUp" => self.scroll = self.scroll.saturating_sub(page.max(2) - 1),
             _ => return self.mode_key(key, ask, now),
         }
-        CardOutcome::Taken
+        CardOutcome::Handled
     }
 
     fn mode_key(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
@@ -404,16 +404,16 @@ impl Card {
             CardMode::Choose => self.choose(key, ask, now),
             CardMode::Menu { at } => self.menu_key(at, key, ask, now),
             CardMode::ConfirmRule { action, since } => match key.name() {
-                "Esc" => CardOutcome::Taken,
+                "Esc" => CardOutcome::Handled,
                 // From the menu, Enter confirms what Enter chose.
                 "A" | "Enter" if now - since >= ARM_DELAY => self.press(action, ask, true, now),
                 _ => {
                     self.mode = CardMode::ConfirmRule { action, since };
-                    CardOutcome::Taken
+                    CardOutcome::Handled
                 }
             },
             CardMode::Reason(mut area) => match key.name() {
-                "Esc" => CardOutcome::Taken,
+                "Esc" => CardOutcome::Handled,
                 "Enter" => {
                     let mut answer = Self::denial(ask);
                     let why = area.lines().join("\n");
@@ -425,14 +425,14 @@ impl Card {
                 _ => {
                     input::edit(&mut area, key);
                     self.mode = CardMode::Reason(area);
-                    CardOutcome::Taken
+                    CardOutcome::Handled
                 }
             },
             CardMode::TypeYes { mut typed, answer, back } => {
                 match key.name() {
                     "Esc" => {
                         self.mode = *back;
-                        return CardOutcome::Taken;
+                        return CardOutcome::Handled;
                     }
                     "Enter" if typed == "yes" => {
                         self.mode = *back;
@@ -444,10 +444,10 @@ impl Card {
                     _ => {}
                 }
                 self.mode = CardMode::TypeYes { typed, answer, back };
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             CardMode::Edit(mut area) => match key.name() {
-                "Esc" => CardOutcome::Taken,
+                "Esc" => CardOutcome::Handled,
                 "Enter" => {
                     let answer = ask.action(AnswerRole::AllowOnce).and_then(|action| action.answer.clone());
                     let answer = answer.unwrap_or_else(|| Answer { ok: Some(true), ..Answer::default() });
@@ -458,7 +458,7 @@ impl Card {
                 _ => {
                     input::edit(&mut area, key);
                     self.mode = CardMode::Edit(area);
-                    CardOutcome::Taken
+                    CardOutcome::Handled
                 }
             },
             CardMode::Text(mut area) => {
@@ -474,7 +474,7 @@ impl Card {
                     }
                     _ => {
                         input::edit(&mut area, key);
-                        CardOutcome::Taken
+                        CardOutcome::Handled
                     }
                 };
                 self.mode = CardMode::Text(area);
@@ -498,17 +498,17 @@ impl Card {
         let outcome = match key.name() {
             "Down" | "j" if at < last => {
                 at += 1;
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             "Up" | "k" if at > 0 => {
                 at -= 1;
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             " " if ask.request.multi => {
                 if !picked.remove(&at) {
                     picked.insert(at);
                 }
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             "Enter" | "a" => {
                 let chosen = if ask.request.multi { picked.clone() } else { BTreeSet::from([at]) };
@@ -516,7 +516,7 @@ impl Card {
                     chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.clone()).collect();
                 self.mode = CardMode::Pick { at, picked };
                 return match ids.is_empty() {
-                    true => CardOutcome::Taken,
+                    true => CardOutcome::Handled,
                     false => self.allow(ask, Answer { ids: Some(ids), ..Answer::default() }, now),
                 };
             }
@@ -527,7 +527,7 @@ impl Card {
                     if ask.request.multi && !picked.remove(&item) {
                         picked.insert(item);
                     }
-                    CardOutcome::Taken
+                    CardOutcome::Handled
                 }
                 None => CardOutcome::Nothing,
             },
@@ -543,12 +543,12 @@ impl Card {
             ("Down", Some(OffScreen::Below)) => {
                 self.scroll += 1;
                 self.mode = CardMode::Form(form);
-                return CardOutcome::Taken;
+                return CardOutcome::Handled;
             }
             ("Up", Some(OffScreen::Above)) => {
                 self.scroll = self.scroll.saturating_sub(1);
                 self.mode = CardMode::Form(form);
-                return CardOutcome::Taken;
+                return CardOutcome::Handled;
             }
             _ => {}
         }
@@ -557,19 +557,19 @@ impl Card {
         match step {
             FormStep::Nothing if key.name() == "Up" && self.scroll > 0 => {
                 self.scroll -= 1;
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             FormStep::Nothing => CardOutcome::Nothing,
-            FormStep::Taken => {
+            FormStep::Handled => {
                 self.follow = true;
                 self.problem.clear();
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             FormStep::Decline => self.deny(ask, Self::denial(ask), now),
-            FormStep::Wrong(why) => {
+            FormStep::Refused(why) => {
                 self.follow = true;
                 self.problem = why;
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             FormStep::Send(answers) => self.allow(ask, Answer { answers: Some(answers), ..Answer::default() }, now),
         }
@@ -589,21 +589,21 @@ impl Card {
         match key.name() {
             "r" if ask.request.allow_reason => {
                 self.mode = CardMode::Reason(input::area(""));
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             "e" => match &ask.editable {
                 Some((_, value)) => {
                     self.mode = CardMode::Edit(input::area(value));
-                    CardOutcome::Taken
+                    CardOutcome::Handled
                 }
                 None => CardOutcome::Nothing,
             },
             "m" if has_menu(ask) => {
                 self.mode = CardMode::Menu { at: 0 };
-                CardOutcome::Taken
+                CardOutcome::Handled
             }
             // Keys of other requests do nothing here.
-            "a" | "d" | "A" => CardOutcome::Taken,
+            "a" | "d" | "A" => CardOutcome::Handled,
             _ => CardOutcome::Nothing,
         }
     }
@@ -612,14 +612,14 @@ impl Card {
     fn menu_key(&mut self, at: usize, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
         let last = ask.actions.len().saturating_sub(1);
         let at = match key.name() {
-            "Esc" | "m" => return CardOutcome::Taken,
+            "Esc" | "m" => return CardOutcome::Handled,
             "Enter" => return self.press(at, ask, false, now),
             "Down" | "j" => (at + 1).min(last),
             "Up" | "k" => at.saturating_sub(1),
             _ => at,
         };
         self.mode = CardMode::Menu { at };
-        CardOutcome::Taken
+        CardOutcome::Handled
     }
 
     /// Pastes text.

@@ -284,8 +284,8 @@ impl ChangesScreen {
     /// Schedules a read of the list, since files may have changed; several calls lead to one read.
     pub(crate) fn touch(&mut self, now: i64) {
         // A clock that was set back does not delay the read.
-        let soon = (self.reads.last + READ_PAUSE).clamp(now, now + READ_PAUSE);
-        self.reads.due = Some(self.reads.due.map_or(soon, |due| due.min(soon)));
+        let next = (self.reads.last + READ_PAUSE).clamp(now, now + READ_PAUSE);
+        self.reads.due = Some(self.reads.due.map_or(next, |due| due.min(next)));
     }
 
     /// Reads the list now, for a request of the user or for another selection.
@@ -438,7 +438,7 @@ impl ChangesScreen {
         let found = chosen.as_ref().and_then(|path| self.fit.iter().position(|at| files[*at].path == *path));
         self.at = found.unwrap_or_else(|| self.at.min(self.fit.len().saturating_sub(1)));
         if self.file().map(|file| &file.path) != chosen.as_ref() {
-            self.at_another();
+            self.reset_position();
         }
     }
 
@@ -451,7 +451,7 @@ impl ChangesScreen {
         self.file_at(self.at)
     }
 
-    fn at_another(&mut self) {
+    fn reset_position(&mut self) {
         (self.row, self.anchor, self.position.scroll, self.position.enters) = (None, None, (0, 0), 0);
     }
 
@@ -459,7 +459,7 @@ impl ChangesScreen {
         let at = at.min(self.fit.len().saturating_sub(1));
         if at != self.at {
             self.at = at;
-            self.at_another();
+            self.reset_position();
         }
     }
 

@@ -14,7 +14,7 @@ mod reads;
 mod short;
 mod surfaces;
 
-use blocks::{Above, Block, BlockBody, ToolPart};
+use blocks::{Block, BlockBody, ParentCall, ToolPart};
 use drawing::parts;
 use history::{History, OlderPage};
 use reads::{ReadGroup, ReadGroups, only_reads};
@@ -74,7 +74,7 @@ const SURFACE_UNFOLDED: usize = 200;
 /// Width of a surface that is copied as text, in columns.
 const COPIED_COLUMNS: usize = 100;
 /// Maximum number of requests that are stored with their outcomes.
-const ASKS_MAX: usize = 2000;
+const REQUESTS_MAX: usize = 2000;
 /// Maximum number of commands that the composer offers.
 const COMMANDS_MAX: usize = 200;
 /// Maximum number of off-screen blocks whose lines are cached.
@@ -143,7 +143,7 @@ pub(crate) struct SessionStatus {
 struct Assembly {
     tracker: MessageTracker,
     /// The tool call that the current entry belongs to.
-    above: Option<Above>,
+    above: Option<ParentCall>,
     /// The start of the message that the last text block belongs to.
     message: Option<Position>,
     /// The place of the last event that was applied, and whether it belongs to a page.
@@ -339,7 +339,7 @@ impl Conversation {
         let target = self.assembly.tracker.entry(&entry, run, Position(position));
         self.assembly.above = self.assembly.tracker.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
-            Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
+            ParentCall { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
         });
         match entry {
             EntryBody::Message { role, content, .. } => match content {
@@ -415,7 +415,7 @@ impl Conversation {
         if !known {
             self.push(BlockBody::Request(id), position);
         }
-        while self.asks.len() > ASKS_MAX {
+        while self.asks.len() > REQUESTS_MAX {
             self.asks.pop_first();
         }
     }

@@ -49,12 +49,12 @@ pub(crate) fn file_below(root: &str, path: &str) -> Result<PathBuf, String> {
     let whole = Path::new(root).join(relative);
     let missing = |why: std::io::Error| format!("{name} cannot be opened on this machine: {why}");
     // Through a link, it would be a different file from the one on the screen.
-    let real = whole.canonicalize().map_err(missing)?;
+    let resolved = whole.canonicalize().map_err(missing)?;
     let folder = Path::new(root).canonicalize().map_err(missing)?;
-    if real != folder.join(relative) || !real.is_file() {
+    if resolved != folder.join(relative) || !resolved.is_file() {
         return Err(format!("{name} is a link, or not a file: it is not opened"));
     }
-    Ok(real)
+    Ok(resolved)
 }
 
 #[cfg(test)]

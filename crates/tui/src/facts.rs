@@ -27,7 +27,7 @@ pub(crate) struct SettingsFacts {
 
 impl SettingsFacts {
     /// Returns whether this client may read the listeners of the gateway.
-    pub(crate) fn administers(&self) -> bool {
+    pub(crate) fn is_admin(&self) -> bool {
         self.me.as_ref().is_some_and(|me| me.device.grant.scopes.contains(&Scope::Admin))
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         all.me = serde_json::from_value(me).unwrap();
         let now = 1_767_268_800_000 + 3_600_000;
         let text = facts(&all, now, 60);
-        assert!(all.administers() && text.contains("1.2.3") && text.contains("/home/you/.plexus"), "{text}");
+        assert!(all.is_admin() && text.contains("1.2.3") && text.contains("/home/you/.plexus"), "{text}");
         assert!(text.contains("watch, admin, up to elevated risk") && !text.contains('\u{202e}'), "{text}");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(!text.contains("plexus phone"), "nothing is known of other addresses: {text}");

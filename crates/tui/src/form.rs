@@ -60,19 +60,19 @@ impl FormItem {
 pub(crate) enum FormStep {
     /// The key does not belong to the form.
     Nothing,
-    Taken,
+    Handled,
     /// Sends these answers.
     Send(Answers),
     /// Declines to answer.
     Decline,
     /// An answer is missing or invalid; the form has moved to its question.
-    Wrong(String),
+    Refused(String),
 }
 
 /// The answers of a card's form, and the current place.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    given: Vec<FieldAnswer>,
+    answers: Vec<FieldAnswer>,
     at: usize,
     /// `true` if a denial was pressed once although there are answers.
     leaving: bool,
@@ -101,12 +101,12 @@ fn items(questions: &[Question]) -> Vec<FormItem> {
 
 impl Form {
     pub(crate) fn new(questions: &[Question]) -> Self {
-        let given = |question: &Question| FieldAnswer {
+        let answer = |question: &Question| FieldAnswer {
             chosen: BTreeSet::new(),
             text: input::area(""),
             text_counts: question.options.is_empty(),
         };
-        Self { given: questions.iter().map(given).collect(), at: 0, leaving: false }
+        Self { answers: questions.iter().map(answer).collect(), at: 0, leaving: false }
     }
 
     fn item(&self, questions: &[Question]) -> FormItem {
@@ -121,30 +121,30 @@ impl Form {
     /// Pastes text; returns `true` if the current place accepts it.
     pub(crate) fn paste(&mut self, questions: &[Question], text: &str) -> bool {
         let FormItem::FreeText(n) = self.item(questions) else { return false };
-        self.given[n].text.insert_str(text);
+        self.answers[n].text.insert_str(text);
         self.on_text_changed(questions, n);
         true
     }
 
     /// Applies a change of the text of a question: it is the answer unless it is empty.
     fn on_text_changed(&mut self, questions: &[Question], n: usize) {
-        let given = &mut self.given[n];
-        let empty = given.text.lines().iter().all(|line| line.trim().is_empty());
-        given.text_counts = !empty || questions[n].options.is_empty();
+        let answer = &mut self.answers[n];
+        let empty = answer.text.lines().iter().all(|line| line.trim().is_empty());
+        answer.text_counts = !empty || questions[n].options.is_empty();
         if !empty && !questions[n].multiple {
-            given.chosen.clear();
+            answer.chosen.clear();
         }
     }
 
     fn choose(&mut self, questions: &[Question], n: usize, option: usize) {
-        let (question, given) = (&questions[n], &mut self.given[n]);
+        let (question, answer) = (&questions[n], &mut self.answers[n]);
         if question.multiple {
-            if !given.chosen.remove(&option) {
-                given.chosen.insert(option);
+            if !answer.chosen.remove(&option) {
+                answer.chosen.insert(option);
             }
         } else {
-            given.chosen = BTreeSet::from([option]);
-            given.text_counts = false;
+            answer.chosen = BTreeSet::from([option]);
+            answer.text_counts = false;
         }
     }
 
@@ -174,13 +174,13 @@ impl Form {
             "C-s" => return self.send(questions),
             name => match item {
                 FormItem::FreeText(n) => {
-                    let (row, rows) = (self.given[n].text.cursor().0, self.given[n].text.lines().len());
+                    let (row, rows) = (self.answers[n].text.cursor().0, self.answers[n].text.lines().len());
                     match name {
                         "Up" if row == 0 => return self.up(),
                         "Down" if row + 1 == rows => self.at = (self.at + 1).min(last),
                         "Enter" => self.go(questions, true),
                         "Esc" => return FormStep::Nothing,
-                        _ if !input::edit(&mut self.given[n].text, key) => return FormStep::Nothing,
+                        _ if !input::edit(&mut self.answers[n].text, key) => return FormStep::Nothing,
                         _ => self.on_text_changed(questions, n),
                     }
                 }
@@ -192,7 +192,7 @@ impl Form {
                     ("d", _) => {
                         // These letters were meant for a text field.
                         self.leaving = true;
-                        return FormStep::Wrong("press again to answer none of the questions".into());
+                        return FormStep::Refused("press again to answer none of the questions".into());
                     }
                     ("Enter" | "a", FormItem::Send) => return self.send(questions),
                     (" " | "Enter", _) if hidden => {}
@@ -219,12 +219,12 @@ impl Form {
                 },
             },
         }
-        FormStep::Taken
+        FormStep::Handled
     }
 
     /// Returns whether there is no answer yet.
     fn is_blank(&self) -> bool {
-        self.given.iter().all(|given| given.chosen.is_empty() && given.text_counts().is_empty())
+        self.answers.iter().all(|answer| answer.chosen.is_empty() && answer.text_counts().is_empty())
     }
 
     /// Moves up; at the first place, the key does not belong to the form.
@@ -233,12 +233,12 @@ impl Form {
             return FormStep::Nothing;
         }
         self.at -= 1;
-        FormStep::Taken
+        FormStep::Handled
     }
 
-    fn wrong(&self, questions: &[Question], n: usize) -> Option<String> {
+    fn misfit_text(&self, questions: &[Question], n: usize) -> Option<String> {
         let question = &questions[n];
-        let misfit = question.misfit(self.given[n].chosen.len(), &self.given[n].text_counts())?;
+        let misfit = question.misfit(self.answers[n].chosen.len(), &self.answers[n].text_counts())?;
         let suffix = if question.multiple { " answers" } else { "" };
         let sort = match (question.fits.number, question.multiple) {
             (None, false) => " characters",
@@ -268,21 +268,22 @@ impl Form {
     fn send(&mut self, questions: &[Question]) -> FormStep {
         let mut answers = Answers::new();
         for (n, question) in questions.iter().enumerate() {
-            if let Some(why) = self.wrong(questions, n) {
+            if let Some(why) = self.misfit_text(questions, n) {
                 let all = items(questions);
                 self.at = all.iter().position(|item| item.question() == Some(n)).unwrap_or(0);
-                return FormStep::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
+                return FormStep::Refused(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
             }
-            let given = &self.given[n];
-            let chosen = given.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
-            let text: Vec<String> = chosen.chain(given.text_counts()).collect();
+            let answer = &self.answers[n];
+            let chosen =
+                answer.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
+            let text: Vec<String> = chosen.chain(answer.text_counts()).collect();
             if !text.is_empty() {
                 answers.insert(question.id.clone(), text);
             }
         }
         if answers.is_empty() {
             // All questions are optional and unanswered: the gateway treats this as no answer.
-            return FormStep::Wrong("nothing is chosen; press d to skip".into());
+            return FormStep::Refused("nothing is chosen; press d to skip".into());
         }
         FormStep::Send(answers)
     }
@@ -309,23 +310,23 @@ impl Form {
             if n > 0 {
                 lines.push(Line::default());
             }
-            let mut how = Vec::new();
+            let mut hints = Vec::new();
             if questions.len() > 1 {
-                how.push(format!("question {} of {}", n + 1, questions.len()));
+                hints.push(format!("question {} of {}", n + 1, questions.len()));
             }
             match (question.options.is_empty(), question.multiple) {
                 (true, _) => {}
-                (false, true) => how.push("choose any".into()),
-                (false, false) => how.push("choose one".into()),
+                (false, true) => hints.push("choose any".into()),
+                (false, false) => hints.push("choose one".into()),
             }
             if question.optional {
-                how.push("optional".into());
+                hints.push("optional".into());
             }
             if let Some(fits) = bounds(question) {
-                how.push(fits);
+                hints.push(fits);
             }
-            if !how.is_empty() {
-                lines.extend(wrap(&[Span::styled(how.join(" · "), theme.dim)], &margin(0), &margin(0), width));
+            if !hints.is_empty() {
+                lines.extend(wrap(&[Span::styled(hints.join(" · "), theme.dim)], &margin(0), &margin(0), width));
             }
             let flat = |text: &str| sanitize::text(text).replace('\n', " ");
             let mut spans = vec![Span::styled(flat(&question.text), theme.text.add_modifier(Modifier::BOLD))];
@@ -333,7 +334,7 @@ impl Form {
                 spans.insert(0, Span::styled(format!("{}: ", flat(header)), theme.dim));
             }
             lines.extend(wrap(&spans, &bar, &bar, width));
-            let given = &self.given[n];
+            let answer = &self.answers[n];
             let mark = |on: bool| match (question.multiple, on) {
                 (true, true) => "[x] ",
                 (true, false) => "[ ] ",
@@ -355,7 +356,7 @@ impl Form {
             };
             for (at, option) in question.options.iter().enumerate() {
                 let number = if at < KEYS { format!("{} ", at + 1) } else { "  ".into() };
-                let first = Span::styled(format!("{number}{}", mark(given.chosen.contains(&at))), theme.accent);
+                let first = Span::styled(format!("{number}{}", mark(answer.chosen.contains(&at))), theme.accent);
                 let label = Span::styled(sanitize::text(&option.label).replace('\n', " "), theme.text);
                 let mut rows = wrap(&[label], &first, &margin(6), width);
                 if let Some(more) = option.description.as_deref().filter(|more| !more.is_empty()) {
@@ -367,11 +368,11 @@ impl Form {
             if question.free_text || question.options.is_empty() {
                 let first = match question.options.is_empty() {
                     true => Span::styled("› ", theme.accent),
-                    false => Span::styled(format!("  {}other: ", mark(given.text_counts)), theme.accent),
+                    false => Span::styled(format!("  {}other: ", mark(answer.text_counts)), theme.accent),
                 };
                 add_item(
                     FormItem::FreeText(n),
-                    field(&given.text, current == FormItem::FreeText(n), &first, width, theme),
+                    field(&answer.text, current == FormItem::FreeText(n), &first, width, theme),
                     &mut lines,
                 );
             }

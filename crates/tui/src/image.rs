@@ -47,13 +47,13 @@ fn head(data: &str) -> Vec<u8> {
 /// The width and height of a PNG, GIF or JPEG, from its beginning.
 pub(crate) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let big_short = |at: usize| Some(u32::from(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
-    let little_short = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
+    let big_endian = |at: usize| Some(u32::from(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
+    let little_endian = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         return Some((big(16)?, big(20)?));
     }
     if bytes.starts_with(b"GIF8") {
-        return Some((little_short(6)?, little_short(8)?));
+        return Some((little_endian(6)?, little_endian(8)?));
     }
     if !bytes.starts_with(b"\xff\xd8") {
         return None;
@@ -64,10 +64,10 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
         let [0xff, marker] = bytes.get(at..at + 2)? else { return None };
         match marker {
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
-                return Some((big_short(at + 7)?, big_short(at + 5)?));
+                return Some((big_endian(at + 7)?, big_endian(at + 5)?));
             }
             0xd8 | 0x01 | 0xd0..=0xd7 => at += 2,
-            _ => at += 2 + usize::try_from(big_short(at + 2)?).ok()?.max(2),
+            _ => at += 2 + usize::try_from(big_endian(at + 2)?).ok()?.max(2),
         }
     }
 }

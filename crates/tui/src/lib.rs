@@ -75,7 +75,7 @@ const FRAME: Duration = Duration::from_millis(33);
 /// The interval of the clock.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum number of attempts of an answer or a prompt while the gateway is unreachable, and the pause between them.
-const TRIES: u32 = 5;
+const ATTEMPTS_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
 /// Maximum number of items in a page of history; merged events count as one.
 const PAGE: usize = 500;
@@ -409,7 +409,7 @@ impl Shell {
                     let key = match key {
                         CallKey::None => None,
                         CallKey::New => Some(self::key()),
-                        CallKey::Named(name) => Some(format!("{}-{name}", self.run)),
+                        CallKey::Repeatable(name) => Some(format!("{}-{name}", self.run)),
                     };
                     drop(self.call(tag, ApiRequest { key, ..request }));
                 }
@@ -427,7 +427,7 @@ impl Shell {
                     }
                 }
                 // The connection closes with the task, and the gateway undoes the unfinished start.
-                Effect::GiveUp => drop(self.starting.take().map(|task| task.abort())),
+                Effect::CancelStart => drop(self.starting.take().map(|task| task.abort())),
                 Effect::Set { tag, session, call } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
@@ -464,7 +464,7 @@ impl Shell {
                 Effect::Mouse(on) => drop(self.guard.mouse(on)),
                 Effect::Suspend => self.suspend = true,
                 Effect::Redraw => drop(self.invalidate()),
-                Effect::Keep(viewed_at) => save_viewed_at(&self.dir, &viewed_at),
+                Effect::SaveViewed(viewed_at) => save_viewed_at(&self.dir, &viewed_at),
             }
         }
     }
@@ -483,13 +483,13 @@ fn message(event: Event) -> Option<Msg> {
 
 /// Calls the gateway; an idempotent call is retried while the gateway is unreachable.
 async fn call(client: &Client, request: &ApiRequest) -> Result<GatewayReply, Error> {
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
         match client.perform(request).await {
             Err(Error::Lost(_) | Error::Unreached(_))
-                if (request.key.is_some() || request.method == "GET") && tries < TRIES =>
+                if (request.key.is_some() || request.method == "GET") && attempts < ATTEMPTS_MAX =>
             {
-                tries += 1;
+                attempts += 1;
                 tokio::time::sleep(PAUSE).await;
             }
             outcome => return outcome,

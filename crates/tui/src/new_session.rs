@@ -32,7 +32,7 @@ const FOLDER_PAUSE: i64 = 120;
 /// Maximum number of the agent's commands that are suggested below the prompt.
 const SLASH_MAX: usize = 4;
 /// Maximum length of the output of a failed agent, in bytes, from its end.
-const SAID_MAX: usize = 16 << 10;
+const OUTPUT_TEXT_MAX: usize = 16 << 10;
 /// The HTTP status of a call that this device may not make.
 const FORBIDDEN: u16 = 403;
 
@@ -40,7 +40,7 @@ const FORBIDDEN: u16 = 403;
 pub(crate) enum FormField {
     Agent,
     /// The choice between a new conversation and an earlier one.
-    Way,
+    Conversation,
     Folder,
     /// The command line of a custom program, and its protocol.
     Command,
@@ -261,7 +261,7 @@ impl NewSessionForm {
     // === view
 
     /// Returns whether the agents are still being loaded.
-    pub(crate) fn is_looking(&self) -> bool {
+    pub(crate) fn is_loading_agents(&self) -> bool {
         self.agent.presets.is_none()
     }
 
@@ -295,8 +295,8 @@ impl NewSessionForm {
             lists: false,
         };
         for one in there.into_iter().filter(|one| !runs(one)) {
-            let how = if one.key.is_empty() { one.about.clone() } else { format!("signs in by {}", one.key) };
-            all.push(preset(one, AgentChoiceKind::Installed, format!("installed · {how}")));
+            let sign_in = if one.key.is_empty() { one.about.clone() } else { format!("signs in by {}", one.key) };
+            all.push(preset(one, AgentChoiceKind::Installed, format!("installed · {sign_in}")));
         }
         if self.agent.can_start {
             all.push(AgentChoice::program());
@@ -334,7 +334,7 @@ impl NewSessionForm {
         let mut all = vec![FormField::Agent];
         let choice = self.choice(runtimes);
         if choice.as_ref().is_some_and(AgentChoice::offers_earlier) {
-            all.push(FormField::Way);
+            all.push(FormField::Conversation);
         }
         if self.is_earlier(runtimes) {
             all.push(FormField::Earlier);
@@ -522,11 +522,11 @@ impl NewSessionForm {
             self.attempts.last = Some(request.clone());
         }
         let agents = self.agents(runtimes);
-        let picked = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
+        let chosen_value = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
         let settings = match self.is_earlier(runtimes) {
             true => Vec::new(),
             // The one that is applied first is the last.
-            false => [picked(&self.mode), picked(&self.model)].into_iter().flatten().collect(),
+            false => [chosen_value(&self.mode), chosen_value(&self.model)].into_iter().flatten().collect(),
         };
         self.problem = None;
         self.start = Some(SessionStart {
@@ -545,7 +545,7 @@ impl NewSessionForm {
     /// Applies the failure of a start: all fields keep their values.
     pub(crate) fn fail(&mut self, text: String, output: &str) {
         self.start = None;
-        let from = output.len().saturating_sub(SAID_MAX);
+        let from = output.len().saturating_sub(OUTPUT_TEXT_MAX);
         let from = (from..=output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
         self.problem = Some(StartProblem { text, output: output[from..].trim().to_owned() });
     }
@@ -603,7 +603,7 @@ impl NewSessionForm {
             "Tab" => self.go(1, runtimes),
             _ => match self.focus {
                 FormField::Agent => return self.agent_key(name, runtimes),
-                FormField::Way => match name {
+                FormField::Conversation => match name {
                     "Left" | "Right" | " " | "h" | "l" => self.earlier = !self.earlier,
                     "Up" | "k" => self.go(-1, runtimes),
                     "Down" | "j" | "Enter" => self.go(1, runtimes),
@@ -660,9 +660,9 @@ impl NewSessionForm {
                     }
                     None => {
                         // An agent that is not running is usually chosen for a new session.
-                        let passes =
+                        let skips_conversation =
                             all.get(at).is_some_and(|one| one.kind == AgentChoiceKind::Installed) && !self.earlier;
-                        self.go(if passes { 2 } else { 1 }, runtimes);
+                        self.go(if skips_conversation { 2 } else { 1 }, runtimes);
                         FormOutcome::Nothing
                     }
                 };
@@ -777,7 +777,7 @@ impl NewSessionForm {
                 self.conversations.at = 0;
             }
             FormField::Mode | FormField::Model => drop(self.setting().filter.insert_str(single)),
-            FormField::Agent | FormField::Way | FormField::Protocol => {}
+            FormField::Agent | FormField::Conversation | FormField::Protocol => {}
         }
     }
 
@@ -787,7 +787,9 @@ impl NewSessionForm {
             return FormOutcome::Nothing;
         }
         match hit {
-            FormHit::Field(FormField::Way) if self.focus == FormField::Way => self.earlier = !self.earlier,
+            FormHit::Field(FormField::Conversation) if self.focus == FormField::Conversation => {
+                self.earlier = !self.earlier
+            }
             FormHit::Field(to) => self.focus_on(to),
             FormHit::Row(FormField::Agent, at) => {
                 self.focus_on(FormField::Agent);

@@ -118,8 +118,8 @@ pub(crate) fn width(raw: &str) -> usize {
 /// Sanitizes text for one line, cut to `most` columns.
 pub(crate) fn line(raw: &str, most: usize) -> String {
     // Text far beyond the limit is skipped: a title may be as long as a runtime's longest line.
-    let near: String = raw.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
-    cut(&text(&near).replace('\n', " "), most)
+    let start: String = raw.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
+    cut(&text(&start).replace('\n', " "), most)
 }
 
 /// Cuts sanitized text to `most` columns.
@@ -250,12 +250,12 @@ pub(crate) fn printable(symbol: &str) -> bool {
     match chars.next() {
         // The cell behind a wide letter is empty.
         None => true,
-        Some(c @ ' '..='~') => chars.as_str().is_empty() || has_few_marks(c, chars.as_str()),
-        Some(c) => !hides(c, None) && !changes_others(c) && has_few_marks(c, chars.as_str()),
+        Some(c @ ' '..='~') => chars.as_str().is_empty() || are_marks(c, chars.as_str()),
+        Some(c) => !hides(c, None) && !changes_others(c) && are_marks(c, chars.as_str()),
     }
 }
 
-fn has_few_marks(_: char, marks: &str) -> bool {
+fn are_marks(_: char, marks: &str) -> bool {
     marks.chars().count() <= 2 * MARKS_MAX && marks.chars().all(|c| !c.is_ascii() && !hides(c, None))
 }
 

@@ -47,9 +47,9 @@ pub(crate) fn save(dir: &Path, session: &str, review: Option<StoredReview>) -> s
         all.truncate(SESSIONS_MAX);
     }
     let part = dir.join(format!("{FILE}.{}", std::process::id()));
-    let made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
     let text = serde_json::to_vec(&ReviewFile(all))?;
-    let done = made.and_then(|mut file| file.write_all(&text)).and_then(|()| std::fs::rename(&part, dir.join(FILE)));
+    let done = file.and_then(|mut file| file.write_all(&text)).and_then(|()| std::fs::rename(&part, dir.join(FILE)));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);
     }

@@ -78,18 +78,18 @@ fn rgb(n: u8) -> (u8, u8, u8) {
 }
 
 fn sixteen(r: u8, g: u8, b: u8) -> Color {
-    let most = r.max(g).max(b);
+    let brightest = r.max(g).max(b);
     let least = r.min(g).min(b);
-    if most - least < 32 {
-        return match most {
+    if brightest - least < 32 {
+        return match brightest {
             0..60 => Color::Black,
             60..150 => Color::DarkGray,
             150..225 => Color::Gray,
             _ => Color::White,
         };
     }
-    let on = |v: u8| u8::from(u16::from(v) * 5 > u16::from(most) * 3);
-    Color::Indexed(on(r) + 2 * on(g) + 4 * on(b) + if most > 200 { 8 } else { 0 })
+    let on = |v: u8| u8::from(u16::from(v) * 5 > u16::from(brightest) * 3);
+    Color::Indexed(on(r) + 2 * on(g) + 4 * on(b) + if brightest > 200 { 8 } else { 0 })
 }
 
 /// The styles.

@@ -25,7 +25,7 @@ const GROUP_SESSION_MIN: usize = 3;
 /// Maximum number of digests of seen requests; beyond it the oldest is dropped, and its request has to be read again.
 const SEEN_MAX: usize = 5_000;
 /// Maximum length of a request's first line in a row, in columns.
-const ASKED_MAX: usize = 400;
+const HEADLINE_MAX: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InboxRow {
@@ -203,13 +203,13 @@ impl Triage {
     }
 
     /// The selected requests in their current versions.
-    pub(crate) fn selection(&self, requests: &Requests) -> Vec<MeantRequest> {
+    pub(crate) fn selection(&self, requests: &Requests) -> Vec<SelectedRequest> {
         let ids = self.order.iter().filter(|id| self.selected.contains(*id));
-        ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::new(ask)).collect()
+        ids.filter_map(|id| requests.get(id)).map(|(ask, _)| SelectedRequest::new(ask)).collect()
     }
 
     /// The plan of one answer to all requests of `selection`. A request that has changed or was answered is left out.
-    pub(crate) fn plan(&self, selection: &[MeantRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
+    pub(crate) fn plan(&self, selection: &[SelectedRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
         let mut plan = TriagePlan::default();
         for one in selection {
             match self.judge(one, sense, requests) {
@@ -220,9 +220,9 @@ impl Triage {
         plan
     }
 
-    fn judge(&self, selection: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Answer, &'static str> {
+    fn judge(&self, selection: &SelectedRequest, sense: &Sense, requests: &Requests) -> Result<Answer, &'static str> {
         let Some((ask, None)) = requests.get(&selection.id) else { return Err("answered already") };
-        if MeantRequest::new(ask) != *selection {
+        if SelectedRequest::new(ask) != *selection {
             return Err("it changed: read it again");
         }
         if ask.request.observe_only {
@@ -260,13 +260,13 @@ impl Triage {
 
 /// A version of a request that the user selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MeantRequest {
+pub(crate) struct SelectedRequest {
     pub(crate) id: String,
     digest: String,
     revision: u64,
 }
 
-impl MeantRequest {
+impl SelectedRequest {
     fn new(ask: &RequestView) -> Self {
         Self { id: ask.id.clone(), digest: ask.request.digest.clone(), revision: ask.request.revision }
     }
@@ -295,7 +295,7 @@ pub(crate) struct TriagePlan {
 #[derive(Clone, Debug)]
 pub(crate) struct SeveralQuestion {
     pub(crate) sense: Sense,
-    pub(crate) selection: Vec<MeantRequest>,
+    pub(crate) selection: Vec<SelectedRequest>,
     pub(crate) plan: TriagePlan,
     /// The time when it was first shown.
     pub(crate) shown_at: i64,
@@ -306,7 +306,7 @@ pub(crate) struct SeveralQuestion {
 pub(crate) fn headline(ask: &RequestView) -> String {
     let first = ask.display.split('\n').find(|line| !line.trim().is_empty()).unwrap_or(&ask.title);
     let question = ask.questions.first().map(|question| question.text.as_str()).filter(|text| !text.is_empty());
-    sanitize::line(question.unwrap_or(first), ASKED_MAX)
+    sanitize::line(question.unwrap_or(first), HEADLINE_MAX)
 }
 
 /// The common key of requests with the same question; `None` if the question is incomplete or too long.
@@ -326,9 +326,9 @@ fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)>
 
 /// Groups requests that belong together, each group at the place of its first request.
 fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -> Vec<InboxRow> {
-    let asks: Vec<&RequestView> = order.iter().filter_map(|id| requests.get(id)).map(|(ask, _)| ask).collect();
+    let views: Vec<&RequestView> = order.iter().filter_map(|id| requests.get(id)).map(|(ask, _)| ask).collect();
     let mut by_text: HashMap<(std::mem::Discriminant<About>, &str), Vec<usize>> = HashMap::new();
-    for (n, ask) in asks.iter().enumerate() {
+    for (n, ask) in views.iter().enumerate() {
         if let Some(text) = same_text(ask) {
             by_text.entry(text).or_default().push(n);
         }
@@ -336,12 +336,12 @@ fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -
     by_text.retain(|_, all| all.len() >= GROUP_TEXT_MIN);
     let grouped: HashSet<usize> = by_text.values().flatten().copied().collect();
     let mut by_session: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (n, ask) in asks.iter().enumerate().filter(|(n, _)| !grouped.contains(n)) {
+    for (n, ask) in views.iter().enumerate().filter(|(n, _)| !grouped.contains(n)) {
         by_session.entry(&ask.session).or_default().push(n);
     }
     by_session.retain(|_, all| all.len() >= GROUP_SESSION_MIN);
     let mut rows = Vec::new();
-    for (n, ask) in asks.iter().enumerate() {
+    for (n, ask) in views.iter().enumerate() {
         let text = same_text(ask).and_then(|text| Some((text, by_text.get(&text)?)));
         let (key, session, all) = match (text, by_session.get(ask.session.as_str())) {
             (Some(((subject, text), all)), _) => (format!("group {subject:?} {text}"), false, all),
@@ -354,7 +354,7 @@ fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -
         if all.first() != Some(&n) {
             continue;
         }
-        let ids: Vec<String> = all.iter().map(|at| asks[*at].id.clone()).collect();
+        let ids: Vec<String> = all.iter().map(|at| views[*at].id.clone()).collect();
         let folded = folded.contains(&key);
         rows.push(InboxRow::Group { key, session, ids: ids.clone(), folded });
         if !folded {

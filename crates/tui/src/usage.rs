@@ -247,7 +247,7 @@ impl UsageSheet {
             None => as_float(spent.tokens()),
             Some(currency) => spent.cost_in(currency).unwrap_or(0.0),
         };
-        let most = days.rows.iter().map(|row| value(&row.spent)).fold(0.0, f64::max);
+        let highest = days.rows.iter().map(|row| value(&row.spent)).fold(0.0, f64::max);
         let space = width.saturating_sub(6 + 1 + FIGURE + 1).min(BAR_MAX);
         for day in days_between(&days.from, &days.to) {
             let spent = days.rows.iter().find(|row| row.day == day).map(|row| &row.spent);
@@ -259,7 +259,7 @@ impl UsageSheet {
             };
             out.push(Line::from(vec![
                 Span::styled(format!("{} ", day.get(5..).unwrap_or_default()), theme.dim),
-                Span::styled(bar(amount, most, space), theme.busy),
+                Span::styled(bar(amount, highest, space), theme.busy),
                 Span::styled(format!(" {text}"), theme.text),
             ]));
         }
@@ -273,13 +273,13 @@ fn as_float(count: u64) -> f64 {
 }
 
 /// A bar in eighths of a column.
-fn bar(amount: f64, most: f64, space: usize) -> String {
-    if amount <= 0.0 || most <= 0.0 {
+fn bar(amount: f64, highest: f64, space: usize) -> String {
+    if amount <= 0.0 || highest <= 0.0 {
         return String::new();
     }
     let full = as_float(u64::try_from(space * 8).unwrap_or_default());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the room")]
-    let eighths = ((amount / most).clamp(0.0, 1.0) * full).round() as usize;
+    let eighths = ((amount / highest).clamp(0.0, 1.0) * full).round() as usize;
     let eighths = eighths.max(1);
     let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| !eighths.is_multiple_of(8));
     "█".repeat(eighths / 8).chars().chain(part.copied()).collect()
@@ -296,8 +296,8 @@ fn days_between(from: &str, to: &str) -> Vec<String> {
     let (Ok(from), Ok(to)) = (from.parse::<jiff::civil::Date>(), to.parse::<jiff::civil::Date>()) else {
         return Vec::new();
     };
-    let most = SPANS.iter().map(|(days, _)| usize::try_from(*days).unwrap_or_default()).max().unwrap_or_default();
-    from.series(1.day()).take_while(|day| *day <= to).take(most).map(|day| day.to_string()).collect()
+    let highest = SPANS.iter().map(|(days, _)| usize::try_from(*days).unwrap_or_default()).max().unwrap_or_default();
+    from.series(1.day()).take_while(|day| *day <= to).take(highest).map(|day| day.to_string()).collect()
 }
 
 /// A line of names of which one is chosen, and the key that chooses.

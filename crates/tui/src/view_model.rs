@@ -367,7 +367,7 @@ pub(crate) struct RuntimeItem {
     pub(crate) pid: Option<u32>,
     pub(crate) problem: String,
     /// The action that ran without a request.
-    pub(crate) unasked: String,
+    pub(crate) acted_unasked: String,
     /// The reviewer that answers its requests in place of people.
     pub(crate) reviewer: String,
     /// `true` if its commands run in `cwd`, whatever the folder of the session is.
@@ -394,7 +394,7 @@ impl RuntimeItem {
             cwd: line(&runtime.cwd),
             pid: runtime.pid,
             problem: optional_line(runtime.problem.as_deref()),
-            unasked: optional_line(runtime.acted_unasked.as_deref()),
+            acted_unasked: optional_line(runtime.acted_unasked.as_deref()),
             reviewer: optional_line(runtime.reviewer.as_deref()),
             fixed_folder: runtime.fixed_folder,
             stderr: runtime.stderr_tail.clone(),

@@ -98,10 +98,11 @@ impl FolderStore {
             MomentKind::RunStart(run) => Some(run.clone()),
             MomentKind::Base | MomentKind::RunEnd(_) => None,
         };
-        let runs_at: Vec<Option<String>> = moments.iter().map(started).collect();
-        let nexts = moments.iter().skip(1).map(|moment| moment.paths.as_slice()).chain([late_paths.as_slice()]);
+        let run_ids: Vec<Option<String>> = moments.iter().map(started).collect();
+        let following_paths =
+            moments.iter().skip(1).map(|moment| moment.paths.as_slice()).chain([late_paths.as_slice()]);
         let steps: Vec<Step<'_>> =
-            runs_at.iter().zip(nexts).map(|(run, paths)| Step { run: run.as_deref(), paths }).collect();
+            run_ids.iter().zip(following_paths).map(|(run, paths)| Step { run: run.as_deref(), paths }).collect();
         let runs = moments.iter().zip(&steps).filter_map(|(moment, step)| {
             let (run, note) = (step.run?.to_owned(), moment.note.clone());
             Some(RunChanges { run, at: moment.at, note, late: moment.late, files: step.paths.len() })
@@ -116,7 +117,7 @@ impl FolderStore {
         };
         let found = self.difference(old, new)?;
         let unknown: BTreeSet<&str> = base.unlisted.iter().map(String::as_str).collect();
-        let files = attributed(&found, &steps, &unknown);
+        let files = with_authors(&found, &steps, &unknown);
         let authors_bounded = late_cut || moments.iter().any(|moment| moment.left_off);
         let (late, base_at, left_off) = (base.late, base.at, found.left_off);
         Ok(SessionChanges { base_at, late, old, new, files, left_off, runs, authors_bounded })
@@ -125,7 +126,7 @@ impl FolderStore {
 
 /// Finds the authors of each file. Files below folders that could not be listed at the beginning are left out, because
 /// it is unknown whether they are new.
-fn attributed(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSet<&str>) -> Vec<SessionChange> {
+fn with_authors(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSet<&str>) -> Vec<SessionChange> {
     let mut authors: BTreeMap<String, (BTreeSet<usize>, bool)> = BTreeMap::new();
     for file in &found.files {
         for path in std::iter::once(&file.path).chain(&file.from) {

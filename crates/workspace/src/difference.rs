@@ -155,7 +155,7 @@ impl FolderStore {
         }
         if !self.count_lines(files, &unknown, trees)? {
             // Git ends at a missing or damaged object. Its file is left out, and the others are counted again.
-            self.weigh(files, &unknown)?;
+            self.compare_sizes(files, &unknown)?;
             let again: Vec<usize> =
                 unknown.iter().copied().filter(|at| files[*at].compared == Comparison::Uncounted).collect();
             if !again.is_empty() && again.len() < unknown.len().min(COUNTED_BY_NAME) {
@@ -198,12 +198,12 @@ impl FolderStore {
                 None => {}
             }
         }
-        self.weigh(files, &binary)?;
+        self.compare_sizes(files, &binary)?;
         Ok(true)
     }
 
     /// Distinguishes large, missing and binary files by the sizes of their blobs.
-    fn weigh(&self, files: &mut [PathChange], which: &[usize]) -> Result<()> {
+    fn compare_sizes(&self, files: &mut [PathChange], which: &[usize]) -> Result<()> {
         let names: Vec<ObjectName> =
             which.iter().flat_map(|at| files[*at].old.iter().chain(&files[*at].new)).map(|side| side.name).collect();
         if names.is_empty() {

@@ -56,14 +56,14 @@ enum GitEntry {
 
 /// Reads the project of a folder from the disk. A missing or unreadable folder is a project of its own.
 pub fn project_of(folder: &Path) -> FolderProject {
-    let Ok(folder) = folder.canonicalize() else { return itself(folder) };
+    let Ok(folder) = folder.canonicalize() else { return lone_folder(folder) };
     match nearest(&folder) {
         (folder, GitEntry::Repository(found)) => {
             let worktree = (found.root != folder && found.private != found.common).then(|| name_of(&folder));
-            FolderProject { branch: found.branch.clone(), worktree, ..itself(&found.root) }
+            FolderProject { branch: found.branch.clone(), worktree, ..lone_folder(&found.root) }
         }
-        (folder, GitEntry::Unusable) => itself(&folder),
-        (_, GitEntry::None) => itself(&folder),
+        (folder, GitEntry::Unusable) => lone_folder(&folder),
+        (_, GitEntry::None) => lone_folder(&folder),
     }
 }
 
@@ -91,7 +91,7 @@ fn nearest(folder: &Path) -> (PathBuf, GitEntry) {
 }
 
 /// Builds the project of a folder alone, without slashes at the end of its path.
-fn itself(folder: &Path) -> FolderProject {
+fn lone_folder(folder: &Path) -> FolderProject {
     let root: PathBuf = folder.components().collect();
     FolderProject { name: name_of(&root), root, branch: None, worktree: None }
 }
@@ -121,11 +121,11 @@ fn entry_of(folder: &Path) -> GitEntry {
             }
         };
     }
-    pointed(folder, &git, &found).map_or(GitEntry::Unusable, |found| GitEntry::Repository(Box::new(found)))
+    linked_repository(folder, &git, &found).map_or(GitEntry::Unusable, |found| GitEntry::Repository(Box::new(found)))
 }
 
 /// Reads the repository that a `.git` file points to: of a linked worktree, a submodule, or one in another place.
-fn pointed(folder: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPaths> {
+fn linked_repository(folder: &Path, git: &Path, found: &Metadata) -> Option<RepositoryPaths> {
     if !found.is_file() || !is_own(git) {
         return None;
     }

@@ -46,14 +46,14 @@ pub(crate) const UNDO_SUFFIX: &str = ".plexus-undo";
 /// Ends a scan for all waiting callers, even if the thread panics.
 struct Leading<'a> {
     store: &'a FolderStore,
-    nth: u64,
+    number: u64,
     found: Result<FolderScan>,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         let mut state = self.store.scans.lock();
-        (state.running, state.ended, state.last) = (false, self.nth, Some(self.found.clone()));
+        (state.running, state.ended, state.last) = (false, self.number, Some(self.found.clone()));
         self.store.scan_ended.notify_all();
     }
 }
@@ -66,7 +66,7 @@ impl FolderStore {
     pub fn scan(&self) -> Result<FolderScan> {
         let until = Instant::now() + Duration::from_secs(SHARED_WAIT);
         let mut state = self.scans.lock();
-        let next = state.begun + 1;
+        let next = state.started + 1;
         loop {
             if state.ended >= next
                 && let Some(last) = &state.last
@@ -81,17 +81,17 @@ impl FolderStore {
             }
         }
         state.running = true;
-        state.begun += 1;
-        let nth = state.begun;
+        state.started += 1;
+        let number = state.started;
         drop(state);
-        let mut leading = Leading { store: self, nth, found: Err(WorkspaceError::Slow(SCAN)) };
+        let mut leading = Leading { store: self, number, found: Err(WorkspaceError::Slow(SCAN)) };
         leading.found = self.scan_now();
         leading.found.clone()
     }
 
     /// Returns the number of scans that were made since the store was opened.
     pub fn scans_made(&self) -> u64 {
-        self.scans.lock().begun
+        self.scans.lock().started
     }
 
     fn scan_now(&self) -> Result<FolderScan> {

@@ -23,7 +23,7 @@ pub const FOUND_MAX: usize = 100;
 /// Maximum number of entries of folders that are read; above it the walk ends.
 const VISITED: usize = 50_000;
 /// Maximum number of entries of one folder that are read; further ones are left out.
-const IN_ONE_FOLDER: usize = 10_000;
+const ENTRIES_MAX: usize = 10_000;
 /// Maximum size of all paths, in bytes; above it the walk ends.
 const PATHS_BYTES: usize = 8 << 20;
 /// Maximum depth of folders below the first; deeper ones are left out.
@@ -172,7 +172,7 @@ fn sorted_names(
     truncated: &mut bool,
 ) -> Vec<(String, DirEntry)> {
     let mut names: Vec<(String, DirEntry)> = Vec::new();
-    for entry in entries.take(IN_ONE_FOLDER + 1) {
+    for entry in entries.take(ENTRIES_MAX + 1) {
         *visited += 1;
         if *visited > VISITED || Instant::now() >= until {
             *truncated = true;
@@ -181,7 +181,7 @@ fn sorted_names(
         // A name that is not UTF-8 cannot be written in a prompt.
         let named = entry.ok().and_then(|entry| Some((entry.file_name().into_string().ok()?, entry)));
         let Some((name, entry)) = named else { continue };
-        if names.len() == IN_ONE_FOLDER {
+        if names.len() == ENTRIES_MAX {
             *truncated = true;
         } else if !name.starts_with('.') {
             names.push((name, entry));

@@ -328,8 +328,8 @@ fn locked(path: &Path) -> Result<File> {
 fn make(git: &Git, directory: &Path, folder: &Path) -> Result<()> {
     let action = "making the store of the folder";
     let temporary = directory.with_extension("new");
-    for half in [&temporary, directory] {
-        match fs::remove_dir_all(half) {
+    for stale in [&temporary, directory] {
+        match fs::remove_dir_all(stale) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(action)(error)),
             _ => {}
         }

@@ -237,10 +237,10 @@ impl FolderStore {
     fn apply(&self, session: &str, undone: &mut UndoneFiles, direction: Direction) -> Result<()> {
         let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
         let steps = undone.ordered(direction);
-        let resumes = undone.phase != Phase::Done && self.entry(session, undone).exists();
+        let is_resumed = undone.phase != Phase::Done && self.entry(session, undone).exists();
         let mut actions = Vec::new();
         for (path, is, to) in &steps {
-            if resumes && self.is_on(&folder, path, *to) {
+            if is_resumed && self.is_on(&folder, path, *to) {
                 actions.push(Action::None);
                 continue;
             }
@@ -272,10 +272,10 @@ impl FolderStore {
 
     /// Writes or removes one file, if it still is on the side `is`.
     fn act(&self, folder: &Beneath, path: &[u8], is: Option<FileSide>, temporary: &str, action: Action) -> Result<()> {
-        let not = |why: &str| WorkspaceError::NotUndoable(why.into());
+        let refusal = |why: &str| WorkspaceError::NotUndoable(why.into());
         let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotADirectory => not("a file or a link is in the place of its folder: undo that first"),
-            ErrorKind::DirectoryNotEmpty => not("a folder with other files is in its place: undo those first"),
+            ErrorKind::NotADirectory => refusal("a file or a link is in the place of its folder: undo that first"),
+            ErrorKind::DirectoryNotEmpty => refusal("a folder with other files is in its place: undo those first"),
             _ => disk("writing the files")(error),
         };
         let unchanged = || if self.is_on(folder, path, is) { Ok(()) } else { Err(WorkspaceError::ChangedMeanwhile) };
@@ -351,12 +351,14 @@ impl FolderStore {
         file: &PathChange,
         hunk: Option<usize>,
     ) -> Result<(Vec<UndoStep>, Vec<u8>)> {
-        let not = |why: &str| WorkspaceError::NotUndoable(why.into());
+        let refusal = |why: &str| WorkspaceError::NotUndoable(why.into());
         for side in file.old.iter().chain(&file.new) {
             match side.mode {
-                LINK => return Err(not("it is a symbolic link")),
+                LINK => return Err(refusal("it is a symbolic link")),
                 PLACEHOLDER => {
-                    return Err(not("the file is not stored: it is too large, unreadable, or a repository of its own"));
+                    return Err(refusal(
+                        "the file is not stored: it is too large, unreadable, or a repository of its own",
+                    ));
                 }
                 _ => {}
             }
@@ -366,12 +368,13 @@ impl FolderStore {
         let path = display_path(&file.path);
         if let Some(nth) = hunk {
             let (Some(_), Some(is), Some(patch)) = (file.old, file.new, &patch) else {
-                return Err(not("the file is new, deleted, or not compared by lines: undo it as a whole"));
+                return Err(refusal("the file is new, deleted, or not compared by lines: undo it as a whole"));
             };
             let hunks = patch.hunks();
             let hunk = hunks.get(nth).ok_or(WorkspaceError::NoChange)?;
             let now = self.blob(is.name)?;
-            let back = without_hunk(&now, hunk).ok_or_else(|| not("the lines of this part are not where they were"))?;
+            let back =
+                without_hunk(&now, hunk).ok_or_else(|| refusal("the lines of this part are not where they were"))?;
             let to = FileSide { mode: is.mode, name: self.keep_blob(&back)? };
             return Ok((vec![UndoStep { path, is: Some(is), to: Some(to) }], hunk_patch(&file.path, hunk)));
         }

@@ -178,7 +178,7 @@ pub struct FolderScan {
 #[derive(Debug, Default)]
 pub(crate) struct ScanState {
     pub(crate) running: bool,
-    pub(crate) begun: u64,
+    pub(crate) started: u64,
     pub(crate) ended: u64,
     pub(crate) last: Option<Result<FolderScan>>,
     /// Folders whose file of ignore rules blocked git.

@@ -164,7 +164,7 @@ impl FolderWorktrees {
         all.iter_mut().filter(|entry| !entry.kept).for_each(|entry| entry.kept = in_use(&entry.path));
         let half: Vec<WorktreeEntry> = all.iter().filter(|entry| !entry.kept).cloned().collect();
         self.write(&all)?;
-        Ok(half.into_iter().filter(|entry| self.take_back(entry).is_err()).collect())
+        Ok(half.into_iter().filter(|entry| self.undo_worktree(entry).is_err()).collect())
     }
 
     /// Makes a branch and a worktree of it for a session in `folder`. It stays only if [`FolderWorktrees::keep`] is called.
@@ -201,7 +201,7 @@ impl FolderWorktrees {
         self.write(&all)?;
         if let Err(error) = check_out(&git, &entry) {
             // A worktree that stays now is removed at the next start.
-            let _ = self.take_back(&entry);
+            let _ = self.undo_worktree(&entry);
             return Err(error.into());
         }
         let cwd = folder_in(&entry.path, &below);
@@ -228,7 +228,7 @@ impl FolderWorktrees {
         let _turn = self.turn.lock();
         let all = self.read()?;
         let entry = all.iter().find(|entry| entry.path == path && !entry.kept).ok_or(WorktreeProblem::Unknown)?;
-        Ok(self.take_back(entry)?)
+        Ok(self.undo_worktree(entry)?)
     }
 
     /// Lists the worktrees, newest first, including those whose folder no longer exists.
@@ -270,10 +270,10 @@ impl FolderWorktrees {
         }
         let detached = !git.run(GIT_LIMITS, &["symbolic-ref", "--quiet", "HEAD"], None)?.success;
         let own = format!("refs/heads/{}", entry.branch);
-        let own_is_there = git.run(GIT_LIMITS, &["show-ref", "--verify", "--quiet", &own], None)?.success;
+        let own_exists = git.run(GIT_LIMITS, &["show-ref", "--verify", "--quiet", &own], None)?.success;
         let except = format!("--exclude={}", entry.branch);
         // Commits of the worktree's own branch count even while another one is checked out.
-        let own = if own_is_there { own.as_str() } else { "HEAD" };
+        let own = if own_exists { own.as_str() } else { "HEAD" };
         let only = ["HEAD", own, "--not", &except, "--branches", "--remotes", "--tags"];
         let head = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", "HEAD"], None)?.line();
         let ahead = git.run(GIT_LIMITS, &[&["rev-list", "--count"], &only[..]].concat(), None)?.checked(action)?.line();
@@ -302,7 +302,7 @@ impl FolderWorktrees {
                 return Err(WorktreeProblem::Unsaved(Box::new(risk)));
             }
         }
-        self.take_down(&entry)?;
+        self.remove_worktree(&entry)?;
         // The commits on the branch could not be shown if the folder no longer existed; they are kept.
         if with_branch && exists && is_folder(&entry.root) {
             let git = safe_git(&entry.root)?;
@@ -317,8 +317,8 @@ impl FolderWorktrees {
     }
 
     /// Removes the parts of a worktree, and its branch if it has no new commits.
-    fn take_back(&self, entry: &WorktreeEntry) -> Result<()> {
-        self.take_down(entry)?;
+    fn undo_worktree(&self, entry: &WorktreeEntry) -> Result<()> {
+        self.remove_worktree(entry)?;
         if is_folder(&entry.root) {
             let git = safe_git(&entry.root)?;
             let reference = format!("refs/heads/{}", entry.branch);
@@ -329,7 +329,7 @@ impl FolderWorktrees {
     }
 
     /// Removes the folder, git's record of it, and the empty folders above it. A folder that is not a worktree of the repository stays.
-    fn take_down(&self, entry: &WorktreeEntry) -> Result<()> {
+    fn remove_worktree(&self, entry: &WorktreeEntry) -> Result<()> {
         let git = if is_folder(&entry.root) { safe_git(&entry.root).ok() } else { None };
         if is_worktree(entry) {
             self.stores.remove(&entry.path)?;

@@ -186,7 +186,7 @@ impl ProcessTransport {
         }
         // Unneeded output is dropped first, to free memory for the addition.
         self.acknowledge(driver.offset);
-        if driver.offset > self.saved.stated || (self.saved.steps > 0 && self.holder.heavy()) {
+        if driver.offset > self.saved.stated || (self.saved.steps > 0 && self.holder.has_much_state()) {
             let state = self.whole_state(driver);
             self.holder.state(driver.offset, state);
         }

@@ -68,7 +68,7 @@ impl QueueWeights {
     }
 
     /// Returns whether the holder has too much state. Excludes the newest whole state, which always exists.
-    pub(super) fn heavy(&self) -> bool {
+    pub(super) fn has_much_state(&self) -> bool {
         let newest = self.each.iter().rev().find(|(_, _, step)| !step).map_or(0, |(_, len, _)| *len);
         self.bytes - newest > DEPOSITS_MAX || self.each.len() > wire::BLOBS_MAX / 2
     }

@@ -170,14 +170,14 @@ async fn holder_client_releases_superseded_state() {
     let half = Bytes::from(vec![0; DEPOSITS_MAX / 2 + 1]);
     held.state(11, half.clone());
     held.state(12, half.clone());
-    assert!(!held.heavy(), "the newest does not count");
+    assert!(!held.has_much_state(), "the newest does not count");
     held.state(13, half.clone());
-    assert!(held.heavy());
+    assert!(held.has_much_state());
     held.ack(13);
-    assert!(!held.heavy());
+    assert!(!held.has_much_state());
     assert_eq!(held.step(13, half.clone(), text("")), Ok(()));
     assert_eq!(held.step(13, half, text("")), Ok(()));
-    assert!(held.heavy(), "steps are kept with their state");
+    assert!(held.has_much_state(), "steps are kept with their state");
 }
 
 #[tokio::test]

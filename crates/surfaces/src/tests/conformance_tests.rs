@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::at;
-use crate::catalog::{BASIC, COMMON, FUNCTIONS, Gives, PLEXUS, Prop, Type};
+use crate::catalog::{BASIC, COMMON, FUNCTIONS, PLEXUS, Prop, ReturnType, Type};
 use crate::eval::{Budget, Scope};
 use crate::model::{DataOp, Model};
 use crate::pointer::Pointer;
@@ -223,12 +223,12 @@ fn surface_catalog_agrees_with_both_schemas() {
     assert_eq!(functions.len(), FUNCTIONS.len());
     for function in FUNCTIONS {
         let schema = &functions[function.name];
-        let gives = match function.gives {
-            Gives::Text => "string",
-            Gives::Flag => "boolean",
-            Gives::Nothing => "void",
+        let returns = match function.returns {
+            ReturnType::Text => "string",
+            ReturnType::Flag => "boolean",
+            ReturnType::Nothing => "void",
         };
-        assert_eq!(schema["properties"]["returnType"]["const"], gives);
+        assert_eq!(schema["properties"]["returnType"]["const"], returns);
         let args = &schema["properties"]["args"];
         let needed: Vec<String> =
             args["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();

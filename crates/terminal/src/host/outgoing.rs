@@ -18,14 +18,14 @@ use crate::wire::FromHost;
 pub(super) const QUEUE_MAX: usize = 1 << 20;
 
 /// Time without progress after which the connection of an attachment is ended.
-const TAKES_NOTHING: Duration = Duration::from_secs(600);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The progress of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pace {
     /// The attachment gets all output.
     #[default]
-    With,
+    Current,
     /// The attachment fell behind, and the queued output was dropped.
     Behind,
     /// The attachment has received the rest, and waits for a snapshot.
@@ -52,15 +52,20 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub(super) fn new() -> Arc<Self> {
-        let queue =
-            Queue { messages: VecDeque::new(), bytes: 0, pace: Pace::With, closing: false, progress: Instant::now() };
+        let queue = Queue {
+            messages: VecDeque::new(),
+            bytes: 0,
+            pace: Pace::Current,
+            closing: false,
+            progress: Instant::now(),
+        };
         Arc::new(Self { queue: Mutex::new(queue), wake: Notify::new() })
     }
 
     /// Queues a message; returns whether it will be sent. Above the limit, all waiting messages are dropped.
     pub(super) fn push(&self, message: &FromHost) -> bool {
         let mut queue = self.queue.lock();
-        if queue.pace != Pace::With || queue.closing {
+        if queue.pace != Pace::Current || queue.closing {
             return false;
         }
         let bytes = message.to_bytes();
@@ -83,7 +88,7 @@ impl Outgoing {
     /// Drops the waiting messages: the attachment gets a snapshot after the message that is being sent.
     pub(super) fn fall_behind(&self) {
         let mut queue = self.queue.lock();
-        if queue.pace == Pace::With {
+        if queue.pace == Pace::Current {
             queue.messages.clear();
             queue.bytes = 0;
             queue.pace = Pace::Behind;
@@ -94,12 +99,12 @@ impl Outgoing {
 
     /// Returns whether the attachment is behind.
     pub(super) fn is_behind(&self) -> bool {
-        self.queue.lock().pace != Pace::With
+        self.queue.lock().pace != Pace::Current
     }
 
     /// Resumes sending once the attachment has received the rest: messages pushed from now on are sent again.
     pub(super) fn catch_up(&self) {
-        self.queue.lock().pace = Pace::With;
+        self.queue.lock().pace = Pace::Current;
     }
 
     /// Returns the number of waiting bytes, and the time of the attachment's last progress.
@@ -137,7 +142,7 @@ impl Outgoing {
                         queue.pace = Pace::Waiting;
                         Next::Ask
                     }
-                    None if queue.closing && queue.pace == Pace::With => Next::End,
+                    None if queue.closing && queue.pace == Pace::Current => Next::End,
                     None => Next::Wait,
                 }
             };
@@ -145,7 +150,7 @@ impl Outgoing {
                 Next::Send(mut message) => {
                     let length = message.len();
                     while message.has_remaining() {
-                        match timeout(TAKES_NOTHING, stream.write(&message)).await {
+                        match timeout(WRITE_TIMEOUT, stream.write(&message)).await {
                             Ok(Ok(written @ 1..)) => {
                                 message.advance(written);
                                 self.queue.lock().progress = Instant::now();
@@ -161,7 +166,7 @@ impl Outgoing {
                     message_taken.notify_one();
                 }
                 Next::Ask => {
-                    if events.send(Event::Caught(id)).await.is_err() {
+                    if events.send(Event::CaughtUp(id)).await.is_err() {
                         return;
                     }
                 }

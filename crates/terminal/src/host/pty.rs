@@ -24,7 +24,7 @@ const READ: usize = 16 << 10;
 const INPUT_PIECES: usize = 4;
 
 /// Time after which the wait for the end of a program is repeated if the system interrupts it.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The variable that has the shared terminal of a program.
 pub(super) const VARIABLE: &str = "PLEXUS_TERMINAL";
@@ -150,7 +150,7 @@ fn wait(pid: u32) -> TerminalExit {
             Ok(Some(status)) => {
                 return TerminalExit { code: status.exit_status(), signal: status.terminating_signal() };
             }
-            Ok(None) | Err(rustix::io::Errno::INTR) => std::thread::sleep(AGAIN),
+            Ok(None) | Err(rustix::io::Errno::INTR) => std::thread::sleep(RETRY_PAUSE),
             Err(_) => return unknown,
         }
     }

@@ -17,25 +17,25 @@ use crate::screen_match::{ScreenSection, ends_with, sections};
 use crate::wire::{TypeIf, TypeIfOutcome};
 
 /// Time that a screen must not have changed before it is read.
-const STILL: Duration = Duration::from_millis(150);
+const UNCHANGED_TIME: Duration = Duration::from_millis(150);
 
 /// Time for which no user may have typed.
-const HANDS_OFF: Duration = Duration::from_millis(500);
+const TYPING_PAUSE: Duration = Duration::from_millis(500);
 
 /// Time for which a user's key may still take effect on the screen: until then it may have answered the question.
-const NO_EFFECT: Duration = Duration::from_secs(10);
+const TYPED_EFFECT_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum time of the wait for all conditions; then no key is typed, and the reason is reported.
 pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 
 /// Time for which a dialog may stay on the screen after its answer.
-const CLOSES: Duration = Duration::from_secs(3);
+const DIALOG_CLOSE_TIME: Duration = Duration::from_secs(3);
 
 /// Time for which other answers are dropped after the dialog was last on the screen.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
 /// Time that a screen must not have changed before the following keys are typed again.
-const THEN_AGAIN: Duration = Duration::from_secs(1);
+const REPEAT_UNCHANGED_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that they are typed.
 const THEN_MAX: u32 = 3;
@@ -123,7 +123,7 @@ impl PendingKeys {
     /// Returns the dialog that the keys answered.
     pub(super) fn answered(&self, now: Instant) -> Option<AnsweredDialog> {
         let answers = self.request.answers;
-        answers.then(|| AnsweredDialog { shows: self.request.shows.clone(), until: now + CLOSES })
+        answers.then(|| AnsweredDialog { shows: self.request.shows.clone(), until: now + DIALOG_CLOSE_TIME })
     }
 
     /// Reads the screen, and types if all conditions hold. `last_output` is the time of the screen's last change;
@@ -138,34 +138,36 @@ impl PendingKeys {
     ) -> Option<TypeIfOutcome> {
         // The lock is held until the keys are typed, so that no other keys come in between.
         let mut typed = typing.0.lock();
-        let is_shown = shows(model, &self.request.shows);
-        let still = all_read && now >= last_output + STILL;
-        let too_late = now >= self.until;
+        let is_visible = shows(model, &self.request.shows);
+        let is_unchanged = all_read && now >= last_output + UNCHANGED_TIME;
+        let is_expired = now >= self.until;
         if let Some((at, tries)) = self.typed_at {
             let done = |why: Option<&str>| Some(TypeIfOutcome { typed: true, refused: why.map(str::to_owned) });
             let Some(then) = &self.request.then else { return done(None) };
             let is_ready = shows(model, &then.shows);
-            let rests = still && now >= last_output.max(at) + if tries > 0 { THEN_AGAIN } else { STILL };
+            let may_repeat = is_unchanged
+                && now >= last_output.max(at) + if tries > 0 { REPEAT_UNCHANGED_TIME } else { UNCHANGED_TIME };
             return match (is_ready, tries) {
                 _ if typed.last.is_some_and(|last| last >= self.began) => {
                     done(Some("a user types at the terminal: the sent text is in its line"))
                 }
-                (false, 1..) if still => done(None),
-                (true, 0..THEN_MAX) if rests => match input.try_send(then.keys.clone().into_bytes().into()) {
+                (false, 1..) if is_unchanged => done(None),
+                (true, 0..THEN_MAX) if may_repeat => match input.try_send(then.keys.clone().into_bytes().into()) {
                     Ok(()) => {
                         (self.typed_at, self.until) = (Some((now, tries + 1)), now + TYPE_IF_WAIT);
                         None
                     }
                     Err(_) => done(Some("the program reads nothing")),
                 },
-                _ if too_late => done(Some("the program did not accept the sent text: it is in its line")),
+                _ if is_expired => done(Some("the program did not accept the sent text: it is in its line")),
                 _ => None,
             };
         }
         let refused = |why: &str| Some(TypeIfOutcome { typed: false, refused: Some(why.to_owned()) });
-        let typing_now =
-            typed.last.is_some_and(|last| now < last + HANDS_OFF || (last >= last_output && now < last + NO_EFFECT));
-        if still && is_shown && !typing_now {
+        let typing_now = typed
+            .last
+            .is_some_and(|last| now < last + TYPING_PAUSE || (last >= last_output && now < last + TYPED_EFFECT_TIME));
+        if is_unchanged && is_visible && !typing_now {
             if input.try_send(self.request.keys.clone().into_bytes().into()).is_err() {
                 return refused("the program reads nothing");
             }
@@ -178,7 +180,7 @@ impl PendingKeys {
             (self.began, self.typed_at, self.until) = (now, Some((now, 0)), now + TYPE_IF_WAIT);
             return None;
         }
-        match (too_late, typing_now, still) {
+        match (is_expired, typing_now, is_unchanged) {
             (false, ..) => None,
             (true, true, _) => refused("a user is typing at the terminal"),
             (true, false, false) => refused("its screen does not come to rest"),

@@ -71,7 +71,7 @@ impl App {
                 }
                 return false;
             }
-            CardOutcome::Taken => self.shared.card.card = Some(card),
+            CardOutcome::Handled => self.shared.card.card = Some(card),
             CardOutcome::Close => {
                 card.closed_at = Some(i64::MIN / 2);
                 self.pages.inbox.triage.dismiss(&id);

@@ -211,7 +211,7 @@ impl App {
 
     pub(super) fn on_reply(&mut self, tag: CallTag, reply: &CallReply, effects: &mut Vec<Effect>) {
         match tag {
-            CallTag::Me => {
+            CallTag::OwnDevice => {
                 if let Ok(me) = reply.read() {
                     self.set_device(&me);
                 }
@@ -359,12 +359,14 @@ impl App {
                 card.problem = format!("not answered: {why}");
             }
         }
-        let winner = receipt.filter(|_| matches!(reply.status(), Some(409 | 410)));
+        let earlier_answer = receipt.filter(|_| matches!(reply.status(), Some(409 | 410)));
         let why = problem.as_deref().unwrap_or_default();
-        if self.with(effects, |pages, cx| pages.inbox.is_triaged(id, problem.is_none(), winner.is_some(), why, cx)) {
+        if self
+            .with(effects, |pages, cx| pages.inbox.is_triaged(id, problem.is_none(), earlier_answer.is_some(), why, cx))
+        {
             return;
         }
-        if let Some(receipt) = winner {
+        if let Some(receipt) = earlier_answer {
             let ask = self.shared.requests.get(id).map(|(ask, _)| ask);
             let text = RequestResult::new(&receipt, ask).text(self.shared.now);
             self.shared.show_notice(&format!("too late: {text}"), false);

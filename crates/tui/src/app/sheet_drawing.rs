@@ -105,10 +105,10 @@ impl Draw<'_> {
         let mut lines = vec![Line::from(Span::styled("What it may do", theme.dim))];
         let narrow = self.shared.size.0 < NARROW;
         for (n, ((_, name, what), on)) in PERMISSIONS.iter().zip(sheet.granted).enumerate() {
-            let boxed = if on { "[x] " } else { "[ ] " };
+            let check_mark = if on { "[x] " } else { "[ ] " };
             let mut spans = vec![
                 Span::styled(mark(n), theme.accent),
-                Span::styled(boxed, if on { theme.ok } else { theme.dim }),
+                Span::styled(check_mark, if on { theme.ok } else { theme.dim }),
                 Span::styled(format!("{name:<19}"), name_style(n)),
             ];
             // A narrow screen explains only the selected one.
@@ -192,7 +192,7 @@ fn code_lines(
     sheet: &PairingSheet,
     code: &PairCode,
     space: usize,
-    pictured: bool,
+    has_picture: bool,
 ) -> Vec<Line<'static>> {
     let theme = &shared.theme;
     let none = Span::raw("");
@@ -210,7 +210,7 @@ fn code_lines(
         let text = "Only this machine reaches this address. For a phone, run `plexus phone` in another terminal.";
         add(text.into(), theme.warn);
     }
-    let text = match pictured {
+    let text = match has_picture {
         true => "Scan it with the device’s camera, or open the address there and type the code.",
         false => "Open the address on the device and type the code. In a larger window there is a QR code.",
     };

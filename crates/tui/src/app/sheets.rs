@@ -91,9 +91,9 @@ impl App {
 
     fn read_usage(&mut self, mut sheet: UsageSheet, effects: &mut Vec<Effect>) {
         sheet.serial = self.next_sheet();
-        let zone = jiff::tz::TimeZone::system();
+        let time_zone = jiff::tz::TimeZone::system();
         for part in [UsagePart::Days, UsagePart::Rows, UsagePart::Ceilings] {
-            let request = sheet.request(part, self.shared.now, &zone);
+            let request = sheet.request(part, self.shared.now, &time_zone);
             effects.push(Effect::Call { tag: CallTag::Usage(sheet.serial, part), request, key: CallKey::None });
         }
         self.shared.overlay = Some(Overlay::Usage(Box::new(sheet)));
@@ -175,7 +175,7 @@ impl App {
                 Ok(me) => facts.me = Some(me),
                 Err(why) => return self.shared.show_notice(&format!("the settings could not be read: {why}"), true),
             }
-            if facts.administers() {
+            if facts.is_admin() {
                 return effects.push(Effect::call(CallTag::Settings(Box::new(facts)), calls::listeners()));
             }
         } else {

@@ -18,7 +18,7 @@ const CHANGES_MOVES: &[&str] = &["n", "p"];
 #[derive(Debug, Default)]
 pub(crate) struct TypingGuard {
     /// The letter that waits, and the time when it was pressed.
-    held: Option<(Key, i64)>,
+    pending: Option<(Key, i64)>,
     /// The letters before it that followed each other at once.
     run: String,
     /// The time when the last letter was pressed.
@@ -34,17 +34,17 @@ impl App {
         // A negative difference means that the clock was set back.
         let within = |since: i64, most: i64| (0..most).contains(&(now - since));
         if !key.is_letter() {
-            let held = self.guard.held.take();
+            let pending = self.guard.pending.take();
             if !text && matches!(key.name(), "Enter" | "Backspace") {
-                if held.is_some() {
+                if pending.is_some() {
                     self.typed_outside();
                 }
                 // In a session, the text is now in the composer.
-                let swallowed = self.guard.typing && within(self.guard.last, PAUSE) && !self.takes_text();
-                return if swallowed { self.guard.last = now } else { self.act(key, effects) };
+                let is_dropped = self.guard.typing && within(self.guard.last, PAUSE) && !self.takes_text();
+                return if is_dropped { self.guard.last = now } else { self.act(key, effects) };
             }
-            if let Some((held, at)) = held {
-                self.act_at(&held, at, effects);
+            if let Some((pending, at)) = pending {
+                self.act_at(&pending, at, effects);
             }
             self.guard.typing = false;
             return self.act(key, effects);
@@ -64,28 +64,28 @@ impl App {
             self.guard.run.clear();
         }
         self.guard.run.push_str(key.name());
-        match self.guard.held.take() {
+        match self.guard.pending.take() {
             Some((_, at)) if within(at, HOLD) => self.typed_outside(),
-            Some((held, at)) => {
-                self.act_at(&held, at, effects);
+            Some((pending, at)) => {
+                self.act_at(&pending, at, effects);
                 self.key(key, effects);
             }
             None if self.moves(key) => self.act(key, effects),
-            None => self.guard.held = Some((key.clone(), now)),
+            None => self.guard.pending = Some((key.clone(), now)),
         }
     }
 
     /// Executes the letter that no other one followed.
     pub(super) fn release_key(&mut self, effects: &mut Vec<Effect>) {
         let now = self.shared.now;
-        if let Some((key, at)) = self.guard.held.take_if(|(_, at)| !(0..HOLD).contains(&(now - *at))) {
+        if let Some((key, at)) = self.guard.pending.take_if(|(_, at)| !(0..HOLD).contains(&(now - *at))) {
             self.act_at(&key, at, effects);
         }
     }
 
     /// Drops a letter that waits, since another input came.
     pub(super) fn drop_key(&mut self) {
-        self.guard.held = None;
+        self.guard.pending = None;
         self.guard.typing = false;
     }
 
@@ -148,7 +148,7 @@ impl App {
     #[cfg(test)]
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if let Some((key, at)) = self.guard.held.take() {
+        if let Some((key, at)) = self.guard.pending.take() {
             self.act_at(&key, at, &mut effects);
             self.update_derived(&mut effects);
         }

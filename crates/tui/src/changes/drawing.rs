@@ -23,9 +23,9 @@ const COMMENT_LINES: usize = 12;
 /// The end of a path that does not fit: the name distinguishes files.
 pub(crate) fn path_end(path: &str, most: usize) -> String {
     // Text far beyond the limit is skipped.
-    let near = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
-    let text = sanitize::text(&path.chars().skip(near).collect::<String>()).replace('\n', " ");
-    if near == 0 && sanitize::width(&text) <= most {
+    let skipped = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
+    let text = sanitize::text(&path.chars().skip(skipped).collect::<String>()).replace('\n', " ");
+    if skipped == 0 && sanitize::width(&text) <= most {
         return text;
     }
     let chars: Vec<char> = text.chars().collect();
@@ -196,8 +196,8 @@ impl DiffPen<'_> {
         };
         let text: String = self.diff.rows.text(at).chars().take(LINE_SHOWN).collect();
         let whole = || vec![Span::styled(sanitize::text(&text).replace('\n', " "), line)];
-        let Some(mate) = row.mate else { return whole() };
-        let other: String = self.diff.rows.text(mate).chars().take(LINE_SHOWN).collect();
+        let Some(counterpart) = row.counterpart else { return whole() };
+        let other: String = self.diff.rows.text(counterpart).chars().take(LINE_SHOWN).collect();
         let (old, new) = if tag == ChangeTag::Delete { (&text, &other) } else { (&other, &text) };
         let compared = TextDiff::configure().timeout(WORDS_TIMEOUT).diff_lines(old.as_str(), new.as_str());
         let changes = compared.ops().iter().flat_map(|op| compared.iter_inline_changes(op));
@@ -260,8 +260,8 @@ impl DiffPen<'_> {
             return (top, above);
         }
         // A line far away is scrolled to the middle; the next line, to the end.
-        let near = row - top <= height;
-        let space = if near { height } else { height / 2 };
+        let is_near = row - top <= height;
+        let space = if is_near { height } else { height / 2 };
         let (mut first, mut used) = (row, self.height(row));
         while first > 0 && used + self.height(first - 1) <= space {
             first -= 1;

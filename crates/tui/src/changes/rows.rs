@@ -26,7 +26,7 @@ pub(crate) struct DiffRow {
     pub(crate) new: usize,
     text: Range<usize>,
     /// The line that it replaces, or that replaces it.
-    pub(crate) mate: Option<usize>,
+    pub(crate) counterpart: Option<usize>,
     /// The number of its part.
     pub(crate) part: usize,
 }
@@ -111,7 +111,7 @@ impl DiffRows {
             }
             let part = out.parts.len() - 1;
             let text = if kind == DiffRowKind::Part || begin == end { begin..end } else { begin + 1..end };
-            out.rows.push(DiffRow { kind, old: at.0, new: at.1, text, mate: None, part });
+            out.rows.push(DiffRow { kind, old: at.0, new: at.1, text, counterpart: None, part });
         }
         out.pair();
         out
@@ -132,8 +132,8 @@ impl DiffRows {
             }
             if added - from == end - added {
                 for n in 0..added - from {
-                    self.rows[from + n].mate = Some(added + n);
-                    self.rows[added + n].mate = Some(from + n);
+                    self.rows[from + n].counterpart = Some(added + n);
+                    self.rows[added + n].counterpart = Some(from + n);
                 }
             }
             from = end.max(from + 1);
@@ -204,7 +204,10 @@ mod tests {
             (Added, 0, 11, "more"),
         ];
         assert_eq!(rows, expected);
-        assert_eq!((diff.rows[2].mate, diff.rows[5].mate, diff.rows[7].mate), (Some(4), Some(3), None));
+        assert_eq!(
+            (diff.rows[2].counterpart, diff.rows[5].counterpart, diff.rows[7].counterpart),
+            (Some(4), Some(3), None)
+        );
         assert_eq!((diff.enter(0), diff.enter(1), diff.enter(2)), (Some(4), Some(9), None));
         assert_eq!((diff.find(true, 3), diff.find(false, 11), diff.find(true, 99)), (Some(3), Some(10), None));
         assert_eq!(

@@ -51,7 +51,7 @@ pub(super) enum BlockBody {
 
 /// The tool call that a block belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct Above {
+pub(super) struct ParentCall {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) depth: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Block {
     /// The place of its first event.
     pub(super) position: u64,
     pub(super) body: BlockBody,
-    pub(super) above: Option<Above>,
+    pub(super) above: Option<ParentCall>,
     /// `true` if the user toggled its folding.
     pub(super) toggled: bool,
     pub(super) drawn: RefCell<Option<Drawn>>,
@@ -153,7 +153,7 @@ impl Conversation {
     }
 
     /// Returns whether the first block is not drawn because it adds no information.
-    pub(super) fn is_unsaid(&self, at: usize) -> bool {
+    pub(super) fn is_hidden(&self, at: usize) -> bool {
         at == 0 && matches!(self.list().front().map(|block| &block.body), Some(BlockBody::Note { attached: true, .. }))
     }
 

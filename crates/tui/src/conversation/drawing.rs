@@ -113,11 +113,11 @@ impl Conversation {
     pub(super) fn lines(&self, at: usize, cx: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
         let list = self.list();
         let block = &list[at];
-        let tight =
+        let is_compact =
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Request(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
-        let above = at.checked_sub(1).filter(|above| !self.is_unsaid(*above)).map(|above| &list[above].body);
-        let close = |above: &BlockBody| continued || tight(&block.body) && tight(above);
+        let above = at.checked_sub(1).filter(|above| !self.is_hidden(*above)).map(|above| &list[above].body);
+        let close = |above: &BlockBody| continued || is_compact(&block.body) && is_compact(above);
         let gap = above.is_some_and(|above| !close(above));
         // The parent is named unless it, or another block that belongs to it, is right above.
         let named = block.above.as_ref().filter(|call| {
@@ -129,7 +129,7 @@ impl Conversation {
         });
         let group = self.group_at(at);
         let made_for = DrawnFor { width: cx.width, gap, named: named.is_some(), group };
-        if self.is_unsaid(at) || matches!(group, Some((group, false)) if group.first != block.id) {
+        if self.is_hidden(at) || matches!(group, Some((group, false)) if group.first != block.id) {
             return Rc::default();
         }
         // A relative time changes by itself, so such blocks are not cached.

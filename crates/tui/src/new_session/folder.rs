@@ -28,7 +28,7 @@ impl NewSessionForm {
     }
 
     /// Returns whether this client may see the machine's folders.
-    pub(crate) fn sees_folders(&self) -> bool {
+    pub(crate) fn can_list_folders(&self) -> bool {
         self.home.is_some()
     }
 

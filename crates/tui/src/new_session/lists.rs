@@ -119,13 +119,13 @@ impl SettingField {
     /// Returns the entries that match the typed text.
     pub(crate) fn visible(&self) -> Vec<Option<usize>> {
         let text = terms(&self.filter);
-        let own = text.is_empty().then_some(None);
+        let default = text.is_empty().then_some(None);
         let fits = |pick: &SettingPick| {
             let name = pick.name.to_lowercase();
             text.iter().all(|word| name.contains(word.as_str()))
         };
         let all = self.choices.iter().enumerate().filter(|(_, pick)| fits(pick)).map(|(n, _)| Some(n));
-        own.into_iter().chain(all).collect()
+        default.into_iter().chain(all).collect()
     }
 
     pub(crate) fn name(&self) -> Option<&str> {

@@ -321,7 +321,7 @@ impl ChangesPage {
             self.reviews.count += 1;
             self.reviews.sent = Some(request.clone());
         }
-        let key = CallKey::Named(format!("review-{}", self.reviews.count));
+        let key = CallKey::Repeatable(format!("review-{}", self.reviews.count));
         cx.effects.push(Effect::Call { tag, request, key });
     }
 
@@ -367,7 +367,7 @@ impl ChangesPage {
     // === undo
 
     /// Returns whether the agent may be writing.
-    fn agent_works(&self, session: &str, shared: &Shared) -> bool {
+    fn is_agent_working(&self, session: &str, shared: &Shared) -> bool {
         shared
             .sessions
             .all
@@ -383,7 +383,7 @@ impl ChangesPage {
                 .show_notice("a change is undone as a whole: show the changes of the whole session first (r)", true);
         }
         let hunk = screen.diff().and_then(|diff| Some((diff.rows.rows.get(screen.row?)?.part, diff.digest.clone())));
-        let busy = self.agent_works(&screen.session, shared);
+        let busy = self.is_agent_working(&screen.session, shared);
         let mut undo =
             UndoChange { path: file.path.clone(), digest: file.digest.clone(), hunk: None, during_run: busy };
         if part {
@@ -429,7 +429,7 @@ impl ChangesPage {
                 let Some(one) = screen.undone.get(*at).cloned() else { return };
                 screen.mode = ChangesMode::Reading;
                 let session = screen.session.clone();
-                let busy = self.agent_works(&session, shared);
+                let busy = self.is_agent_working(&session, shared);
                 let works = if busy { "The agent is working, and may be writing to this file. " } else { "" };
                 let redo = RedoChange { patch_id: one.id, during_run: busy };
                 let text =

@@ -23,7 +23,7 @@ use plexus_protocol::api::usage::CeilingsView;
 /// The purpose of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallTag {
-    Me,
+    OwnDevice,
     /// A restart of an ended runtime, after which the composed prompt is sent.
     Restart(String),
     /// A page of older sessions, of the `hello` with this number.
@@ -158,7 +158,7 @@ pub(crate) enum CallKey {
     /// A key of this call alone.
     New,
     /// A key within this run of the program: a repeated call takes effect only once.
-    Named(String),
+    Repeatable(String),
 }
 
 /// An action for the shell.
@@ -179,7 +179,7 @@ pub(crate) enum Effect {
         key: String,
     },
     /// Cancels the start, and undoes it.
-    GiveUp,
+    CancelStart,
     /// Opens a file below this folder in the user's editor.
     Edit {
         root: String,
@@ -229,7 +229,7 @@ pub(crate) enum Effect {
     Suspend,
     Redraw,
     /// Saves the times when sessions were last viewed.
-    Keep(BTreeMap<String, i64>),
+    SaveViewed(BTreeMap<String, i64>),
 }
 
 impl Effect {

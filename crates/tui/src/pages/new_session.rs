@@ -97,7 +97,7 @@ impl NewSessionPage {
         if folder.is_empty() {
             return Err("choose the folder first");
         }
-        if form.sees_folders() {
+        if form.can_list_folders() {
             return Ok(calls::folder_files(&folder, query, OFFERS_MAX));
         }
         let session = shared.sessions.all.values().find(|one| one.cwd == folder);
@@ -111,7 +111,7 @@ impl NewSessionPage {
             FormOutcome::Nothing => {}
             FormOutcome::Close => self.close(cx.shared),
             FormOutcome::Open(session) => {
-                cx.effects.push(Effect::GiveUp);
+                cx.effects.push(Effect::CancelStart);
                 self.close(cx.shared);
                 cx.then(Step::Open(session));
             }
@@ -125,7 +125,7 @@ impl NewSessionPage {
             FormOutcome::Cancel => {
                 match form.start.as_ref().filter(|start| start.wakes) {
                     Some(start) => cx.effects.extend(start.runtime.as_deref().map(remove)),
-                    None => cx.effects.push(Effect::GiveUp),
+                    None => cx.effects.push(Effect::CancelStart),
                 }
                 form.settled();
                 form.fail("Cancelled. Nothing was left behind.".to_owned(), "");

@@ -137,8 +137,8 @@ impl Page for RuntimesPage {
             if one.fixed_folder {
                 lines.push(("", "every command runs there, whatever the folder of the session is".into()));
             }
-            if !one.unasked.is_empty() {
-                lines.push(("acts", format!("without asking; the first time: {}", one.unasked)));
+            if !one.acted_unasked.is_empty() {
+                lines.push(("acts", format!("without asking; the first time: {}", one.acted_unasked)));
             }
             if !one.reviewer.is_empty() {
                 lines.push(("asks", format!("{} in place of people", one.reviewer)));

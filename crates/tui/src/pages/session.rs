@@ -433,14 +433,14 @@ impl Page for SessionPage {
         let open = self.conversation.as_ref().and_then(|conversation| conversation.surfaces.open_ask());
         let list: Vec<String> = self.requests(shared).into_iter().filter(|id| Some(id.as_str()) != open).collect();
         let card = shared.card.card.as_ref();
-        let lingers = |id: &String| {
+        let is_recently_closed = |id: &String| {
             card.is_some_and(|card| &card.id == id && card.closed_at.is_none_or(|at| shared.now - at < LINGER_TIME))
         };
         // The shown request stays as long as it is open; its outcome is replaced by the next one.
         let visible = card.map(|card| card.id.clone()).filter(|id| list.contains(id));
         match visible {
             Some(id) if shared.is_open(&id) => Some(id),
-            visible => list.into_iter().find(|id| shared.is_open(id)).or(visible.filter(lingers)),
+            visible => list.into_iter().find(|id| shared.is_open(id)).or(visible.filter(is_recently_closed)),
         }
     }
 

@@ -215,12 +215,12 @@ impl Page for SessionsPage {
             self.filter_key(key, cx);
             return true;
         }
-        let clears = key.name() == "Esc" && !self.filter.is_empty();
-        if clears {
+        let clears_filter = key.name() == "Esc" && !self.filter.is_empty();
+        if clears_filter {
             cx.shared.sessions.changed = true;
             self.filter = input::area("");
         }
-        clears
+        clears_filter
     }
 
     fn key(&mut self, key: &Key, cx: &mut Context<'_>) {

@@ -182,19 +182,19 @@ impl Drawing<'_> {
         }
         let mut cursor_line = 0;
         for (n, option) in options.iter().enumerate() {
-            let picked = values.get(n).is_some_and(|value| chosen.contains(value));
-            let mark = match (multiple, picked) {
+            let is_chosen = values.get(n).is_some_and(|value| chosen.contains(value));
+            let mark = match (multiple, is_chosen) {
                 (true, true) => "[x]",
                 (true, false) => "[ ]",
                 (false, true) => "(•)",
                 (false, false) => "( )",
             };
-            let under = on && n == at;
+            let is_current = on && n == at;
             let notice = plexus_surfaces::cell_text(option.get("label").unwrap_or(&Value::Null), "");
             let notice = sanitize::line(&notice, width.saturating_sub(8));
             let spans = vec![
-                Span::styled(if under { " ▸ " } else { "   " }, theme.accent),
-                Span::styled(format!("{mark} {notice}"), self.style(theme.text, under)),
+                Span::styled(if is_current { " ▸ " } else { "   " }, theme.accent),
+                Span::styled(format!("{mark} {notice}"), self.style(theme.text, is_current)),
             ];
             if n == at {
                 cursor_line = part.lines.len();

@@ -21,7 +21,7 @@ const FIELD_MAX: usize = 60 << 10;
 pub(crate) enum SurfaceStep {
     /// The key does not belong to the surface.
     Nothing,
-    Taken,
+    Handled,
     /// Returns to the conversation.
     Close,
     /// Goes to the next or previous surface.
@@ -52,9 +52,9 @@ impl SurfaceState {
 
     /// Handles a key while text is being typed.
     fn edit(&mut self, mut editing: Editing, key: &Key, target: &FocusTarget, targets: &[FocusTarget]) -> SurfaceStep {
-        let Control::Text { pointer, many_lines, .. } = &target.control else { return SurfaceStep::Taken };
+        let Control::Text { pointer, many_lines, .. } = &target.control else { return SurfaceStep::Handled };
         match key.name() {
-            "Esc" => return SurfaceStep::Taken,
+            "Esc" => return SurfaceStep::Handled,
             "Tab" => self.move_focus(targets, true),
             "S-Tab" => self.move_focus(targets, false),
             "Enter" if !many_lines => self.move_focus(targets, true),
@@ -76,7 +76,7 @@ impl SurfaceState {
                 self.follow = true;
             }
         }
-        SurfaceStep::Taken
+        SurfaceStep::Handled
     }
 
     fn plain_key(
@@ -92,11 +92,11 @@ impl SurfaceState {
         if let Some(FocusTarget { component, control: Control::Text { value, secret, .. }, .. }) = target
             && (key.name().chars().count() == 1 || key.name() == "Backspace")
         {
-            let text = if *secret && !self.is_given(target) { "" } else { value.as_str() };
+            let text = if *secret && !self.has_input(target) { "" } else { value.as_str() };
             let editing = Editing { component: component.clone(), area: field(text) };
             return match target {
                 Some(target) => self.edit(editing, key, target, targets),
-                None => SurfaceStep::Taken,
+                None => SurfaceStep::Handled,
             };
         }
         match key.name() {
@@ -108,7 +108,7 @@ impl SurfaceState {
             "Enter" | " " => {
                 return match target {
                     Some(target) => self.press(target, surface, now),
-                    None => SurfaceStep::Taken,
+                    None => SurfaceStep::Handled,
                 };
             }
             name => {
@@ -116,16 +116,16 @@ impl SurfaceState {
                     && self.within(target, name)
                 {
                     self.follow = true;
-                    return SurfaceStep::Taken;
+                    return SurfaceStep::Handled;
                 }
                 return self.across(name, at, targets);
             }
         }
-        SurfaceStep::Taken
+        SurfaceStep::Handled
     }
 
     /// Returns whether the user has already typed into the field of this place.
-    fn is_given(&self, target: Option<&FocusTarget>) -> bool {
+    fn has_input(&self, target: Option<&FocusTarget>) -> bool {
         matches!(target.map(|target| &target.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
     }
 
@@ -251,7 +251,7 @@ impl SurfaceState {
             ("End" | "G", _) => self.scroll_by(i64::MAX),
             _ => return SurfaceStep::Nothing,
         }
-        SurfaceStep::Taken
+        SurfaceStep::Handled
     }
 
     /// Handles Enter or Space on a control.
@@ -259,12 +259,12 @@ impl SurfaceState {
         let component = &target.component;
         match &target.control {
             Control::Text { value, secret, .. } => {
-                let text = if *secret && !self.is_given(Some(target)) { "" } else { value.as_str() };
+                let text = if *secret && !self.has_input(Some(target)) { "" } else { value.as_str() };
                 self.editing = Some(Editing { component: component.clone(), area: field(text) });
             }
             Control::Check { pointer, on } => self.set_input(pointer, json!(!on)),
             Control::Choice { pointer, values, chosen, multiple, at } => {
-                let Some(value) = values.get(*at) else { return SurfaceStep::Taken };
+                let Some(value) = values.get(*at) else { return SurfaceStep::Handled };
                 let mut to: Vec<String> = if *multiple { chosen.clone() } else { Vec::new() };
                 match to.iter().position(|one| one == value) {
                     Some(known) => drop(to.remove(known)),
@@ -300,7 +300,7 @@ impl SurfaceState {
             }
             Control::Button { .. } | Control::Table { .. } | Control::Tree { .. } => {}
         }
-        SurfaceStep::Taken
+        SurfaceStep::Handled
     }
 
     /// The action of a press. A press that was meant for an earlier control at this place has no effect.
@@ -313,7 +313,7 @@ impl SurfaceState {
         now: i64,
     ) -> SurfaceStep {
         if self.sent.is_some() || !self.is_armed(now) {
-            return SurfaceStep::Taken;
+            return SurfaceStep::Handled;
         }
         let ComponentKey { id, instance } = &target.component;
         let bound = bound(surface);
@@ -342,7 +342,7 @@ impl SurfaceState {
             return false;
         };
         let text = if *many_lines { text.to_owned() } else { text.replace('\n', " ") };
-        let given = if *secret && !self.is_given(target) { "" } else { value.as_str() };
+        let given = if *secret && !self.has_input(target) { "" } else { value.as_str() };
         let mut area: TextArea<'static> = match self.editing.take() {
             Some(editing) => editing.area,
             None => field(given),

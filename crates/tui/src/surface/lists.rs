@@ -48,11 +48,11 @@ impl Drawing<'_> {
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let keys: Vec<String> = heads.iter().map(|head| text(head, "key")).collect();
         let rows = list(props, "rows");
-        let own = props.get("sort").and_then(|sort| {
+        let default = props.get("sort").and_then(|sort| {
             let descending = sort.get("descending").and_then(Value::as_bool).unwrap_or_default();
             Some((sort.get("key")?.as_str()?.to_owned(), descending))
         });
-        let sort = self.state.sorts.get(component).cloned().unwrap_or(own);
+        let sort = self.state.sorts.get(component).cloned().unwrap_or(default);
         let order = self.state.order(component, self.rev, rows, sort.as_ref());
         let at = self.cursor(component, order.len());
         let column = self.state.columns.get(component).copied().unwrap_or_default().min(keys.len().saturating_sub(1));

@@ -93,7 +93,7 @@ impl SessionSurfaces {
     }
 
     /// Records that the surfaces could not be read again: they may be out of date until the next change.
-    pub(crate) fn not_read(&mut self) {
+    pub(crate) fn end_reading(&mut self) {
         self.waiting = None;
     }
 

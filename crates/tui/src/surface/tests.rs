@@ -74,12 +74,12 @@ impl Bench {
 
     fn keys(&mut self, names: &[&str]) {
         for name in names {
-            assert_eq!(self.key(name), SurfaceStep::Taken, "{name}");
+            assert_eq!(self.key(name), SurfaceStep::Handled, "{name}");
         }
     }
 
     fn write(&mut self, text: &str) {
-        text.chars().for_each(|c| assert_eq!(self.key(&c.to_string()), SurfaceStep::Taken));
+        text.chars().for_each(|c| assert_eq!(self.key(&c.to_string()), SurfaceStep::Handled));
     }
 
     fn lines(&self) -> Vec<String> {
@@ -151,7 +151,7 @@ fn surface_form_is_filled_by_keys_and_sent() {
             "/count": 5, "/when": "2026-01-31" } })
     );
     assert!(bench.screen().contains("sending …"));
-    assert_eq!(bench.key("Enter"), SurfaceStep::Taken, "once");
+    assert_eq!(bench.key("Enter"), SurfaceStep::Handled, "once");
     bench.state.replied(Some("not sent: no".into()));
     assert_eq!((bench.state.problem.as_str(), bench.state.inputs.len()), ("not sent: no", 8), "nothing typed is lost");
     bench.state.replied(None);
@@ -179,7 +179,7 @@ fn surface_press_waits_when_the_button_came_to_mean_something_else() {
     bench.surface = surface(2, &components("Delete"), &json!({}));
     bench.prepare();
     bench.now += PRESS_DELAY - 1;
-    assert_eq!(bench.key("Enter"), SurfaceStep::Taken, "it said Look just now");
+    assert_eq!(bench.key("Enter"), SurfaceStep::Handled, "it said Look just now");
     bench.now += PRESS_DELAY;
     assert!(matches!(bench.key("Enter"), SurfaceStep::Press(_)));
 }

@@ -209,7 +209,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), request, "new-2".to_owned())]);
         // Esc gives it up, and the second one closes the form, which keeps the prompt.
         stage.keys(&["Esc"]);
-        assert!(stage.effects.contains(&Effect::GiveUp) && stage.screen().contains("Nothing was left behind"));
+        assert!(stage.effects.contains(&Effect::CancelStart) && stage.screen().contains("Nothing was left behind"));
         stage.keys(&["Esc"]);
         assert!(stage.app.pages.new_session.form.is_none() && !stage.app.shared.quit);
         stage.keys(&["N"]);
@@ -259,7 +259,7 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
 fn new_session_continues_an_earlier_conversation() {
     let mut stage = form(80, 24, &runtimes());
     stage.keys(&["S-Tab", "S-Tab", "S-Tab"]);
-    assert_eq!(focus(&stage), FormField::Way);
+    assert_eq!(focus(&stage), FormField::Conversation);
     stage.keys(&["Right"]);
     assert!(stage.screen().contains("asking demo"), "{}", stage.screen());
     let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
@@ -335,7 +335,7 @@ fn new_session_lets_a_worktree_begin_at_another_commit() {
 
 #[test]
 fn new_session_starts_an_agent_to_list_its_conversations() {
-    let asleep = |stage: &mut Stage| {
+    let installed_index = |stage: &mut Stage| {
         stage.keys(&["Tab", "Right"]);
         assert!(stage.screen().contains("gemini is not running. Enter starts it"), "{}", stage.screen());
         stage.keys(&["Tab", "Enter"]);
@@ -360,7 +360,7 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
         stage.effects.iter().filter(|effect| gone(effect)).count()
     };
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
-    let n = asleep(&mut stage);
+    let n = installed_index(&mut stage);
     stage.msg(answer(n));
     stage.msg(event("starting", &[]));
     assert!(stage.screen().contains("Starting gemini"), "{}", stage.screen());
@@ -370,19 +370,19 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
     assert_eq!((focus(&stage), removed(&stage)), (FormField::Earlier, 0));
     // One that ends, and one that is given up, are removed; one that lists none is kept.
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
-    let n = asleep(&mut stage);
+    let n = installed_index(&mut stage);
     stage.msg(answer(n));
     stage.msg(event("exited", &[]));
     assert!(stage.screen().contains("gemini did not start: it ended") && stage.screen().contains("no key"));
     assert_eq!(removed(&stage), 1);
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
-    let n = asleep(&mut stage);
+    let n = installed_index(&mut stage);
     stage.keys(&["Esc"]);
     assert_eq!(removed(&stage), 0, "it is not known yet");
     stage.msg(answer(n));
     assert_eq!(removed(&stage), 1);
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
-    let n = asleep(&mut stage);
+    let n = installed_index(&mut stage);
     stage.msg(answer(n));
     stage.msg(event("ready", &[]));
     assert!(stage.screen().contains("does not list its earlier"), "{}", stage.screen());

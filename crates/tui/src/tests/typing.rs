@@ -281,7 +281,7 @@ fn answers_of_a_device_with_a_limit_still_deny() {
     let danger = ask("q_1", "s_1", "rm -rf /", json!({ "risk": "danger" }));
     let mut stage = Stage::new(80, 24, &sessions(), &[danger]);
     let me = me("phone", json!({ "scopes": ["watch", "approve"], "approve_up_to": "elevated" }));
-    stage.msg(done(CallTag::Me, 200, me));
+    stage.msg(done(CallTag::OwnDevice, 200, me));
     stage.open_card("s_1");
     assert!(stage.screen().contains("Too risky for this device"), "{}", stage.screen());
     stage.keys(&["a", "A"]);

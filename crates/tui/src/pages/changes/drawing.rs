@@ -19,7 +19,7 @@ use crate::view_model::{ago, clock};
 /// Width from which the files are beside the diff, in columns.
 const TWO_PANES_MIN: u16 = 120;
 /// Width and height from which the files are above the diff, in columns and lines; on a smaller screen, only one of both is shown.
-const ABOVE: (u16, u16) = (60, 20);
+const STACKED_MIN: (u16, u16) = (60, 20);
 /// The minimum and maximum width of a list beside a diff, in columns.
 const FILES_COLUMNS: (u16, u16) = (36, 60);
 /// The minimum and maximum number of files above a diff.
@@ -106,7 +106,7 @@ impl ChangesPage {
             areas.files = Rect::new(all.x, y, files, middle);
             areas.rule = Rect::new(all.x + files, y, 1, middle);
             (areas.file_head, areas.lines) = diff(all.x + files + 1, y, all.width - files - 1, middle);
-        } else if all.width >= ABOVE.0 && middle >= ABOVE.1 - 4 {
+        } else if all.width >= STACKED_MIN.0 && middle >= STACKED_MIN.1 - 4 {
             let count = u16::try_from(screen.fit.len()).unwrap_or(u16::MAX);
             let files = (middle / 4).clamp(FILES_ROWS.0, FILES_ROWS.1).min(count.max(1));
             areas.files = Rect::new(all.x, y, all.width, files);

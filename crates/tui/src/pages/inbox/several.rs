@@ -19,7 +19,7 @@ use crate::triage::{InboxRow, Sense, SeveralQuestion, headline};
 use crate::view_model::SessionItem;
 
 /// Maximum number of answers that are sent at the same time: the gateway stores each before it replies.
-const AT_ONCE: usize = 6;
+const IN_FLIGHT_MAX: usize = 6;
 
 /// Answers to several requests that are being sent.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct SeveralAnswers {
     in_flight: BTreeSet<String>,
     done: usize,
     /// The number of requests that another client answered first.
-    late: usize,
+    answered_elsewhere: usize,
     /// The number of requests that could not be answered, and the last reason.
     failed: (usize, String),
 }
@@ -112,11 +112,11 @@ impl InboxPage {
     /// Sends the next answers, and sums up after the last one.
     fn send_several(&mut self, cx: &mut Context<'_>) {
         let Some(mut several) = self.several.take() else { return };
-        while several.in_flight.len() < AT_ONCE
+        while several.in_flight.len() < IN_FLIGHT_MAX
             && let Some((id, given)) = several.queue.pop_front()
         {
             if !cx.shared.is_open(&id) {
-                several.late += 1;
+                several.answered_elsewhere += 1;
                 continue;
             }
             if let Some(card) = cx.shared.card.card.as_mut().filter(|card| card.id == id) {
@@ -131,8 +131,8 @@ impl InboxPage {
         }
         let verb = if several.allow { "allowed" } else { "denied" };
         let mut text = format!("{verb} {}", several.done);
-        if several.late > 0 {
-            text.push_str(&format!(" · {} answered elsewhere first", several.late));
+        if several.answered_elsewhere > 0 {
+            text.push_str(&format!(" · {} answered elsewhere first", several.answered_elsewhere));
         }
         let (failed, why) = &several.failed;
         if *failed > 0 {
@@ -142,14 +142,21 @@ impl InboxPage {
     }
 
     /// Counts the reply to one of several answers; returns `false` if it belongs to none.
-    pub(crate) fn is_triaged(&mut self, id: &str, good: bool, late: bool, why: &str, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_triaged(
+        &mut self,
+        id: &str,
+        good: bool,
+        answered_elsewhere: bool,
+        why: &str,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let Some(several) = self.several.as_mut().filter(|several| several.in_flight.contains(id)) else {
             return false;
         };
         several.in_flight.remove(id);
-        match (good, late) {
+        match (good, answered_elsewhere) {
             (true, _) => several.done += 1,
-            (false, true) => several.late += 1,
+            (false, true) => several.answered_elsewhere += 1,
             (false, false) => several.failed = (several.failed.0 + 1, why.to_owned()),
         }
         self.send_several(cx);

@@ -19,7 +19,7 @@ const FORM_MAX: u16 = 110;
 /// Width of the names of fields, in columns.
 const LABEL: u16 = 9;
 /// Height from which all agents are listed, and fields are separated, in lines.
-const ROOMY: u16 = 20;
+const TALL_ROWS: u16 = 20;
 /// Maximum number of lines of the agents, and of the list of a field.
 const LIST_LINES: u16 = 8;
 /// Maximum number of lines of the prompt.
@@ -73,7 +73,7 @@ fn list_of(shared: &Shared, form: &NewSessionForm, field: FormField) -> (usize, 
         FormField::Earlier => (form.conversations.visible().len(), form.conversations.at),
         FormField::Prompt if form.files.lines() > 0 => (form.files.lines(), form.files.at),
         FormField::Prompt => (form.slash().len(), usize::MAX),
-        FormField::Way
+        FormField::Conversation
         | FormField::Command
         | FormField::Protocol
         | FormField::Branch
@@ -86,8 +86,8 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     let body = body(shared);
     let width = body.width.min(FORM_MAX).saturating_sub(2);
     let x = (body.width - width) / 2;
-    let roomy = body.height >= ROOMY;
-    let (top, end) = (body.y + if roomy { 2 } else { 0 }, body.y + body.height);
+    let is_tall = body.height >= TALL_ROWS;
+    let (top, end) = (body.y + if is_tall { 2 } else { 0 }, body.y + body.height);
     let foot = u16::try_from(foot_lines(shared, form, width).len()).unwrap_or(u16::MAX).min(body.height / 2);
     let foot = Rect::new(x, end - foot, width, foot);
     let all = form.fields(&shared.runtimes);
@@ -97,21 +97,25 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     let space = foot.y - top;
     for field in all {
         let high = match field {
-            FormField::Agent if roomy => agents.clamp(1, LIST_LINES),
+            FormField::Agent if is_tall => agents.clamp(1, LIST_LINES),
             FormField::Prompt => {
                 let lines = input::rows(&form.prompt, usize::from(width.saturating_sub(3)));
-                let most = if roomy { PROMPT_LINES } else { 3 };
+                let most = if is_tall { PROMPT_LINES } else { 3 };
                 let images = image_lines(form);
-                1 + images + u16::try_from(lines).unwrap_or(most).clamp(if roomy { 3 } else { 1 }, most)
+                1 + images + u16::try_from(lines).unwrap_or(most).clamp(if is_tall { 3 } else { 1 }, most)
             }
             FormField::Earlier => space.saturating_sub(y).max(4),
             _ => 1,
         };
         let gap = u16::from(
-            roomy
+            is_tall
                 && matches!(
                     field,
-                    FormField::Way | FormField::Command | FormField::Folder | FormField::Prompt | FormField::Branch
+                    FormField::Conversation
+                        | FormField::Command
+                        | FormField::Folder
+                        | FormField::Prompt
+                        | FormField::Branch
                 )
                 && y > 0,
         );
@@ -127,7 +131,7 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
         .collect();
     let list = fields.iter().find(|(field, _)| *field == form.focus).and_then(|(field, area)| {
         let (count, at) = list_of(shared, form, *field);
-        if form.start.is_some() || count == 0 || matches!(field, FormField::Agent if roomy) {
+        if form.start.is_some() || count == 0 || matches!(field, FormField::Agent if is_tall) {
             return None;
         }
         let below = match field {
@@ -183,10 +187,11 @@ pub(crate) fn form_hints(shared: &Shared, form: &NewSessionForm) -> Vec<(&'stati
         FormField::Branch | FormField::Base => vec![("Enter", "start"), ("S-Tab", "back")],
         FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
         FormField::Earlier => {
-            let asleep = form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
-            vec![("Enter", if asleep { "start the agent" } else { "continue" }), ("↑↓", "move")]
+            let is_not_running =
+                form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+            vec![("Enter", if is_not_running { "start the agent" } else { "continue" }), ("↑↓", "move")]
         }
-        FormField::Way | FormField::Protocol => vec![("←→", "change"), ("Enter", "next")],
+        FormField::Conversation | FormField::Protocol => vec![("←→", "change"), ("Enter", "next")],
         FormField::Agent => {
             let all = form.agents(&shared.runtimes);
             let missing = all.get(form.agent_at(&all)).is_some_and(|one| one.kind == AgentChoiceKind::Missing);
@@ -209,7 +214,7 @@ impl Draw<'_> {
         let theme = &shared.theme;
         let areas = areas(shared, form);
         let body = body(shared);
-        if body.height >= ROOMY {
+        if body.height >= TALL_ROWS {
             let first = shared.sessions.all.is_empty();
             let title = if first { "Start your first session" } else { "New session" };
             let style = theme.text.add_modifier(Modifier::BOLD);
@@ -232,11 +237,11 @@ impl Draw<'_> {
         let shared = self.shared;
         let theme = &shared.theme;
         let on = form.focus == field && form.start.is_none();
-        let asleep = || form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+        let is_not_running = || form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
         let name = match field {
-            FormField::Earlier if asleep() => "",
+            FormField::Earlier if is_not_running() => "",
             FormField::Agent => "Agent",
-            FormField::Way => "Session",
+            FormField::Conversation => "Session",
             FormField::Folder => "Folder",
             FormField::Command => "Command",
             FormField::Protocol => "Speaks",
@@ -254,7 +259,7 @@ impl Draw<'_> {
         let at = Rect { x: area.x + LABEL, width: area.width.saturating_sub(LABEL), height: 1, ..area };
         match field {
             FormField::Agent => self.form_agents(form, Rect { height: area.height, ..at }),
-            FormField::Way => {
+            FormField::Conversation => {
                 let (new, old) = ("new", "continue an earlier one");
                 let chosen = theme.text.add_modifier(Modifier::BOLD);
                 let styles = if form.earlier { (theme.dim, chosen) } else { (chosen, theme.dim) };
@@ -396,7 +401,7 @@ impl Draw<'_> {
         let all = form.agents(&shared.runtimes);
         let at = form.agent_at(&all);
         if all.is_empty() {
-            let text = match form.is_looking() {
+            let text = match form.is_loading_agents() {
                 true => "looking for installed agents …",
                 false => "none is running, and only an administrator's device can start one",
             };

@@ -51,11 +51,11 @@ impl SessionPage {
             .all
             .get(&self.conversation.as_ref()?.session)
             .filter(|session| session.state == SessionState::Exited)?;
-        let lives = shared
+        let is_running = shared
             .runtimes
             .iter()
             .any(|runtime| runtime.id == session.runtime && runtime.state != RuntimeState::Exited);
-        (!lives).then(|| session.runtime.clone())
+        (!is_running).then(|| session.runtime.clone())
     }
 
     /// Sends the prompt; if the agent has ended, it is started first.
@@ -189,7 +189,7 @@ pub(super) fn offer_lines(shared: &Shared, page: &SessionPage) -> usize {
 }
 
 /// The request that waits above the composer, and the keys that answer it, as text.
-fn asks(shared: &Shared) -> Option<String> {
+fn request_hint(shared: &Shared) -> Option<String> {
     let card = shared.card.open()?;
     let (ask, _) = shared.requests.get(&card.id)?;
     Some(
@@ -258,7 +258,7 @@ impl Draw<'_> {
             Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
             area.width,
         );
-        if let Some(text) = asks(shared).filter(|_| shared.writing) {
+        if let Some(text) = request_hint(shared).filter(|_| shared.writing) {
             let text = sanitize::cut(&text, usize::from(area.width).saturating_sub(6));
             self.put(area.x + 2, area.y, Span::styled(format!(" {text} "), theme.warn), area.width.saturating_sub(2));
         }

@@ -219,7 +219,7 @@ impl Draw<'_> {
             left.push(Span::styled(format!("{mark} "), style));
             left.push(Span::styled(sanitize::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
             left.push(Span::styled(format!("  {} ", session.runtime), theme.dim));
-            if shared.runtimes.iter().any(|one| one.id == session.runtime && !one.unasked.is_empty()) {
+            if shared.runtimes.iter().any(|one| one.id == session.runtime && !one.acted_unasked.is_empty()) {
                 left.push(Span::styled("acts without asking ", theme.warn));
             }
             if width > 100 {

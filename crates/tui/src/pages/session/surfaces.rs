@@ -96,7 +96,7 @@ impl SessionPage {
         let Some(conversation) = &mut self.conversation else { return false };
         match step.unwrap_or(SurfaceStep::Nothing) {
             SurfaceStep::Nothing => return false,
-            SurfaceStep::Taken => {}
+            SurfaceStep::Handled => {}
             SurfaceStep::Close => conversation.surfaces.close(),
             SurfaceStep::Next => conversation.surfaces.step(true, cx.shared.now),
             SurfaceStep::Previous => conversation.surfaces.step(false, cx.shared.now),
@@ -157,7 +157,7 @@ impl SessionPage {
             // A snapshot that arrived meanwhile is newer.
             Some(list) if conversation.surfaces.is_reading() => conversation.replace_surfaces(list),
             Some(_) => {}
-            None => conversation.surfaces.not_read(),
+            None => conversation.surfaces.end_reading(),
         }
     }
 }
