@@ -207,7 +207,7 @@ pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, Str
 pub(super) async fn version_within(program: &Path, time: Duration) -> Result<String, UnknownVersion> {
     probe(program, &["--version"], time).await.map_err(|reason| match reason {
         VersionProblem::Slow(time) => UnknownVersion::Slow(time),
-        reason => UnknownVersion::Untold(reason.to_string()),
+        reason => UnknownVersion::Unreported(reason.to_string()),
     })
 }
 

@@ -87,7 +87,7 @@ async fn agent_link(
         detail,
         gate,
         notices,
-        seen: agent.seen.to_owned(),
+        seen: agent.visible_part.to_owned(),
         heard_at: runtime.and_then(|id| last_terminal_message(runtimes, &id)),
         link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
         unlink: (state != LinkStatus::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
@@ -106,10 +106,10 @@ pub(super) fn changed_file(change: &FileChange, plan: &LinkPlan, linker: &Linker
     LinkFile {
         path: change.path().to_owned(),
         leads_to: change.leads_to().map(ToOwned::to_owned),
-        action: change.what().to_owned(),
+        action: change.verb().to_owned(),
         diff: change.diff(),
         exact: plan.removal.then(|| change.is_exact()),
-        copy: linker.copy_of(change),
+        copy: linker.copy_path(change),
     }
 }
 
@@ -135,7 +135,7 @@ async fn change(home: &Home, agent: &str, request: &LinkChange) -> Result<(), Li
     let linker = linker(home).map_err(|reason| refused(&format!("{reason:#}")))?;
     let plan = match request.action {
         LinkAction::Link => {
-            if let Some(note) = agent.without {
+            if let Some(note) = agent.no_edit_reason {
                 return Err(refused(&note));
             }
             let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
@@ -158,7 +158,7 @@ pub(super) fn check_version(agent: &LinkedAgent, printed: &Result<String, Unknow
 }
 
 pub(super) fn not_on_path() -> UnknownVersion {
-    UnknownVersion::Untold("it is not on PATH".into())
+    UnknownVersion::Unreported("it is not on PATH".into())
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn linked_agents_have_a_terminal_dialect() {
-        for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+        for agent in LINKED_AGENTS.iter().filter(|agent| agent.no_edit_reason.is_none()) {
             assert!(TERMINAL_DIALECTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
         }
     }

@@ -97,7 +97,7 @@ impl Terminal {
         let task = tokio::spawn(run(start, Arc::clone(&shared), report));
         let started = async move {
             let released = Err(ClientToolError::Refused("it was released before it ran".into()));
-            reported.await.unwrap_or(released).map(|()| ClientToolResult::Fine)
+            reported.await.unwrap_or(released).map(|()| ClientToolResult::Done)
         };
         (Self { shared, task: Some(task) }, started)
     }

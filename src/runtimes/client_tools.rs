@@ -82,7 +82,7 @@ impl ClientTools {
             }
             ClientToolWork::Write { path, before, text } => {
                 self.block(id, move || {
-                    files::write(&scope, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Fine)
+                    files::write(&scope, path.as_ref(), before.as_deref(), &text).map(|()| ClientToolResult::Done)
                 });
             }
             ClientToolWork::Run { terminal, argv, env, cwd, keep } => {
@@ -121,13 +121,13 @@ impl ClientTools {
             ClientToolWork::Kill { terminal } => {
                 let killed = self.terminal(terminal).map(|terminal| {
                     terminal.kill();
-                    ClientToolResult::Fine
+                    ClientToolResult::Done
                 });
                 self.done.push_back((id, killed));
             }
             ClientToolWork::Release { terminal } => {
                 let released = self.terminals.remove(&terminal).map(Terminal::release);
-                let released = released.map(|()| ClientToolResult::Fine).ok_or_else(no_such_terminal);
+                let released = released.map(|()| ClientToolResult::Done).ok_or_else(no_such_terminal);
                 self.done.push_back((id, released));
             }
         }
@@ -172,7 +172,7 @@ async fn call_client(
 ) -> Result<ClientToolResult, ClientToolError> {
     let params = RawValue::from_string(params).map_err(|error| ClientToolError::Refused(error.to_string()))?;
     match clients.ask(runtime, native, method, params).await {
-        None => Err(ClientToolError::Nobody),
+        None => Err(ClientToolError::NoClient),
         Some(ClientCallReply { by, outcome }) => {
             let outcome = outcome.map(|result| result.get().to_owned());
             Ok(ClientToolResult::Served { by, outcome: outcome.map_err(|error| (error.code, error.message)) })

@@ -71,7 +71,7 @@ impl Bench {
 
     /// Runs a line in terminal 0.
     async fn run(&mut self, line: &str) {
-        assert_eq!(self.done(command(line)).await, Ok(ClientToolResult::Fine));
+        assert_eq!(self.done(command(line)).await, Ok(ClientToolResult::Done));
     }
 
     async fn end(&mut self) -> CommandEnd {
@@ -117,7 +117,7 @@ async fn client_tools_read_and_write_files() {
     let mut bench = Bench::new();
     let path = bench.folder().join("f").to_str().unwrap().to_owned();
     let write = ClientToolWork::Write { path: path.clone(), before: None, text: "text".into() };
-    assert_eq!(bench.done(write).await, Ok(ClientToolResult::Fine));
+    assert_eq!(bench.done(write).await, Ok(ClientToolResult::Done));
     let read = ClientToolWork::Read { path, line: None, limit: None };
     assert_eq!(bench.done(read).await, Ok(ClientToolResult::Text("text".into())));
     let outside = ClientToolWork::Read { path: "/etc/passwd".into(), line: None, limit: None };
@@ -148,7 +148,7 @@ async fn terminal_runs_arguments_unchanged_in_their_folder_with_their_variables(
         cwd: Some(sub.to_str().unwrap().into()),
         keep: None,
     };
-    assert_eq!(bench.done(work).await, Ok(ClientToolResult::Fine));
+    assert_eq!(bench.done(work).await, Ok(ClientToolResult::Done));
     bench.end().await;
     let wanted = format!("{}\nbase more a b *\n", sub.canonicalize().unwrap().display());
     assert_eq!(bench.output().await.0.replace("a b  *", "a b *"), wanted);
@@ -165,7 +165,7 @@ async fn terminal_starts_in_no_other_folder() {
         let work = ClientToolWork::Run { terminal, argv, env, cwd: Some(cwd.into()), keep };
         assert!(bench.done(work).await.is_err(), "{cwd}");
         assert_eq!(bench.output().await.0, "");
-        assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+        assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Done));
     }
 }
 
@@ -189,13 +189,13 @@ async fn terminal_that_is_killed_ends_all_its_processes() {
     let mut bench = Bench::new();
     let gone = bench.watched().await;
     bench.start(7, ClientToolWork::Wait { terminal: 0 });
-    assert_eq!(bench.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    assert_eq!(bench.done(ClientToolWork::Kill { terminal: 0 }).await, Ok(ClientToolResult::Done));
     let (id, end) = bench.next().await;
     assert!(id == 7 && matches!(end, Ok(ClientToolResult::Ended(_))), "{end:?}");
     timeout(SOON, gone).await.unwrap().unwrap();
     // It can still be looked at, until it is released.
     bench.output().await;
-    assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+    assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Done));
     for work in [
         ClientToolWork::Output { terminal: 0 },
         ClientToolWork::Wait { terminal: 0 },
@@ -215,7 +215,7 @@ async fn terminal_that_is_released_or_dropped_ends() {
         if dropped {
             drop(bench.tools);
         } else {
-            assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
+            assert_eq!(bench.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Done));
         }
         timeout(SOON, gone).await.unwrap().unwrap();
     }

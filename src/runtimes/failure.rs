@@ -4,7 +4,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use plexus_dialects::{RuntimeError, RuntimeEvent, says_nothing};
+use plexus_dialects::{RuntimeError, RuntimeEvent, is_uninformative};
 use plexus_protocol::{Kind, RunStatus};
 use plexus_risk::masked;
 
@@ -43,7 +43,7 @@ pub(super) fn explain(event: &mut RuntimeEvent, stderr: impl Fn() -> String) -> 
 
 /// Returns the text of a failure; extended by the stderr output if it has no information.
 fn explained(message: &str, stderr: impl Fn() -> String) -> String {
-    if !says_nothing(message) {
+    if !is_uninformative(message) {
         return masked(message);
     }
     let wrote = stderr();

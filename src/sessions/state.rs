@@ -760,9 +760,9 @@ impl SessionStateMachine {
                 self.close_tool(&id, "rejected", env, plan);
             }
         }
-        if let (Some(ToolCallRef { id, over, own }), Some(run)) = (&draft.tool, &mut self.core.run) {
+        if let (Some(ToolCallRef { id, ended, own }), Some(run)) = (&draft.tool, &mut self.core.run) {
             run.note_own_call(id, *own);
-            if *over {
+            if *ended {
                 run.tools.change().remove(id);
             } else if run.tools.len() < TOOLS_MAX && !run.tools.contains_key(id) {
                 run.tools.change().insert(id.clone(), false);

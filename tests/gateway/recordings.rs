@@ -70,7 +70,7 @@ fn play(
             }
         }
     }
-    assert_eq!(player.unshown(), Vec::<String>::new(), "more was sent than worked");
+    assert_eq!(player.unmatched(), Vec::<String>::new(), "more was sent than worked");
     (lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect(), player)
 }
 
@@ -153,7 +153,7 @@ fn play_acp(name: &str) -> (String, String) {
                     let body: Value = serde_json::from_slice(&draft.body).unwrap();
                     text.push_str(body["content"]["text"].as_str().unwrap());
                 }
-                let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                let over = draft.tool.map(|tool| if tool.ended { " over" } else { " open" });
                 format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
             }
             RuntimeEvent::Asked { ask, .. } => {
@@ -243,7 +243,7 @@ fn play_served(name: &str) -> (String, String) {
                     let body: Value = serde_json::from_slice(&draft.body).unwrap();
                     text.push_str(body["content"]["text"].as_str().unwrap());
                 }
-                let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                let over = draft.tool.map(|tool| if tool.ended { " over" } else { " open" });
                 format!("event {}{}", draft.kind.as_str(), over.unwrap_or_default())
             }
             RuntimeEvent::Asked { ask, .. } => {
@@ -338,7 +338,7 @@ fn play_codex(name: &str) -> (String, String) {
                 if draft.kind == Kind::AgentMessageChunk {
                     text.push_str(body["content"]["text"].as_str().unwrap());
                 }
-                let over = draft.tool.map(|tool| if tool.over { " over" } else { " open" });
+                let over = draft.tool.map(|tool| if tool.ended { " over" } else { " open" });
                 let status = body["status"].as_str().unwrap_or_default();
                 format!("event {}{} {status}", draft.kind.as_str(), over.unwrap_or_default())
             }

@@ -28,7 +28,7 @@ const ENTRIES_MAX: usize = 20_000;
 /// Maximum number of recently used folders in a response.
 const RECENT_MAX: usize = 20;
 /// Maximum number of recently used folders that are checked: some may no longer exist.
-const RECENT_SOUGHT: usize = 40;
+const RECENT_CHECKED: usize = 40;
 /// Maximum time for the disk to respond; after it the call fails with `folder_slow`.
 const DISK_WAIT: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent reads: a disk that hangs blocks this many threads, and further calls fail with `folder_slow`.
@@ -82,7 +82,7 @@ async fn list(state: Core, call: Call) -> RouteResult {
     let used: Vec<(String, Timestamp)> = ranked
         .filter(|session| caller.sees(&session.session_id, &session.runtime_id) && session.cwd.starts_with('/'))
         .filter(|session| known.insert(session.cwd.clone()))
-        .take(RECENT_SOUGHT)
+        .take(RECENT_CHECKED)
         .map(|session| (session.cwd.clone(), session.updated_at))
         .collect();
     let turn = tokio::time::timeout(DISK_WAIT, READING.acquire()).await.map_err(|_| slow())?;

@@ -35,10 +35,10 @@ use plexus_sessions::{Directory, FirstSettings, OpenSession, SessionError, Workt
 /// and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
 /// Time between two checks of a starting agent, in case a notification of its state is missed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of keys that are remembered; a new one replaces the oldest, and a repeated request with that one then opens another
 /// session.
-const KEYS_KEPT: usize = 256;
+const KEYS_MAX: usize = 256;
 /// Maximum number of starts if the caller that started the runtime removes it meanwhile.
 const TRIES: usize = 2;
 
@@ -91,7 +91,7 @@ impl OpenedSessions {
             let session = Arc::clone(&existing.session);
             return if existing.digest == digest { Ok(session) } else { Err(SessionError::KeyReused) };
         }
-        if opened.len() >= KEYS_KEPT {
+        if opened.len() >= KEYS_MAX {
             opened.pop_front();
         }
         let session = Arc::default();
@@ -334,7 +334,7 @@ async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> 
         if *state.core.stop.borrow() {
             return Err(SessionError::Stopping.into());
         }
-        let _ = tokio::time::timeout(LOOK_EVERY, changed.changed()).await;
+        let _ = tokio::time::timeout(POLL_INTERVAL, changed.changed()).await;
     }
 }
 
@@ -351,10 +351,10 @@ mod tests {
         assert_eq!(opened.session(&one, "k".into(), b"{}").unwrap().get(), session.get());
         assert!(opened.session(&other, "k".into(), b"{}").unwrap().get().is_none());
         assert!(matches!(opened.session(&one, "k".into(), b"{ }"), Err(SessionError::KeyReused)));
-        for n in 0..KEYS_KEPT {
+        for n in 0..KEYS_MAX {
             opened.session(&other, format!("k{n}"), b"{}").unwrap();
         }
         assert!(opened.session(&one, "k".into(), b"{}").unwrap().get().is_none(), "the oldest keys are forgotten");
-        assert_eq!(opened.opened.lock().len(), KEYS_KEPT);
+        assert_eq!(opened.opened.lock().len(), KEYS_MAX);
     }
 }

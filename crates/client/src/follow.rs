@@ -22,7 +22,7 @@ use crate::liveness::LivenessTimeouts;
 use crate::{Address, Error, LocateGateway};
 
 /// Maximum number of received messages in the queue; at this many the socket is no longer read.
-const AHEAD: usize = 256;
+const QUEUE_MAX: usize = 256;
 /// Number of items of a page in the search for the latest runs of a session.
 const LATEST_PAGE: usize = 500;
 /// Maximum number of bytes that are read to find the latest runs; a longer run is followed from a position in its middle.
@@ -103,7 +103,7 @@ impl Follow {
         projection: Projection,
         timeouts: LivenessTimeouts,
     ) -> Self {
-        let (tx, rx) = mpsc::channel(AHEAD);
+        let (tx, rx) = mpsc::channel(QUEUE_MAX);
         let pause = Backoff::default();
         tokio::spawn(Follower { locate, session, begin, projection, tx, pause, timeouts }.run());
         Self { rx }
@@ -302,7 +302,7 @@ async fn latest(
     let session_id = Some(session.parse().map_err(|why: BadId| Error::Address(why.to_string()))?);
     let mut params = HistoryParams { session_id, limit: Some(LATEST_PAGE), merge: true, ..HistoryParams::default() };
     params.before = Some("now".to_owned());
-    let (mut begun, mut seen, mut bytes) = (0, 0, 0);
+    let (mut started, mut seen, mut bytes) = (0, 0, 0);
     loop {
         let reply = connection.ask("session.history", &serde_json::to_value(&params)?).await?;
         bytes += reply.get().len();
@@ -314,8 +314,8 @@ async fn latest(
             if event.kind != "run_started" {
                 continue;
             }
-            begun += 1;
-            if begun >= runs.max(1) || seen >= items {
+            started += 1;
+            if started >= runs.max(1) || seen >= items {
                 // Older runs precede this event.
                 return Ok(cursor_before(&event.cursor.to_string()));
             }

@@ -27,7 +27,7 @@ pub enum ClientToolWork {
         /// The number of lines to read.
         limit: Option<u64>,
     },
-    /// Writes a text file, if it still has the content that the user was shown: [`ClientToolResult::Fine`].
+    /// Writes a text file, if it still has the content that the user was shown: [`ClientToolResult::Done`].
     Write {
         /// The absolute path.
         path: String,
@@ -36,7 +36,7 @@ pub enum ClientToolWork {
         /// The new content.
         text: String,
     },
-    /// Runs a command in a new terminal: [`ClientToolResult::Fine`] once it runs.
+    /// Runs a command in a new terminal: [`ClientToolResult::Done`] once it runs.
     Run {
         /// The number of the terminal, which is never reused.
         terminal: u64,
@@ -59,17 +59,17 @@ pub enum ClientToolWork {
         /// The terminal.
         terminal: u64,
     },
-    /// Ends a command and its process tree: [`ClientToolResult::Fine`], before they have ended.
+    /// Ends a command and its process tree: [`ClientToolResult::Done`], before they have ended.
     Kill {
         /// The terminal.
         terminal: u64,
     },
-    /// Removes a terminal, and ends its command if it still runs: [`ClientToolResult::Fine`].
+    /// Removes a terminal, and ends its command if it still runs: [`ClientToolResult::Done`].
     Release {
         /// The terminal.
         terminal: u64,
     },
-    /// Forwards the call to the client that opened the session: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
+    /// Forwards the call to the client that opened the session: [`ClientToolResult::Served`], or [`ClientToolError::NoClient`].
     Errand {
         /// The session.
         native: NativeId,
@@ -86,7 +86,8 @@ pub enum ClientToolResult {
     /// The text of a file.
     Text(String),
     /// Success without a value.
-    Fine,
+    #[serde(rename = "Fine")]
+    Done,
     /// A command's output.
     Output {
         /// The last bytes, as text.
@@ -124,5 +125,6 @@ pub enum ClientToolError {
     /// Any other reason.
     Refused(String),
     /// The device that opened the session is not connected, lacks the permission, or does not support the call.
-    Nobody,
+    #[serde(rename = "Nobody")]
+    NoClient,
 }

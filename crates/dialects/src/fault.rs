@@ -42,18 +42,18 @@ pub(super) fn model_name(params: Option<&RawValue>) -> Result<String, RuntimeErr
 
 impl RuntimeError {
     /// Returns the error's message with the details in its data.
-    pub fn words(&self) -> String {
+    pub fn full_message(&self) -> String {
         with_details(&self.message, self.data.as_deref())
     }
 
-    /// Returns the error with [`words`](Self::words) as its message.
-    pub(super) fn in_words(self) -> Self {
-        Self { message: self.words(), ..self }
+    /// Returns the error with [`full_message`](Self::full_message) as its message.
+    pub(super) fn with_full_message(self) -> Self {
+        Self { message: self.full_message(), ..self }
     }
 }
 
 /// Returns whether an error's message explains nothing.
-pub fn says_nothing(message: &str) -> bool {
+pub fn is_uninformative(message: &str) -> bool {
     let message = message.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
     let plain = ["", "error", "internal error", "internal server error", "server error", "unknown error", "failed"];
     plain.contains(&message.as_str())
@@ -116,7 +116,7 @@ fn details(value: &Value, depth: usize) -> String {
 mod tests {
     use super::*;
 
-    fn words(message: &str, data: &str) -> String {
+    fn full_message(message: &str, data: &str) -> String {
         with_details(message, Some(&RawValue::from_string(data.to_owned()).unwrap()))
     }
 
@@ -136,19 +136,19 @@ mod tests {
             ("Authentication required", r#"{"authMethods":[]}"#, "Authentication required"),
             ("", "null", ""),
         ] {
-            assert_eq!(words(message, data), detail);
+            assert_eq!(full_message(message, data), detail);
         }
-        let hostile = words("x", r#"{"details":"\u001b[2Jgone"}"#);
+        let hostile = full_message("x", r#"{"details":"\u001b[2Jgone"}"#);
         assert!(!hostile.contains('\u{1b}'), "{hostile}");
-        let long = words("x", &serde_json::to_string(&"long words ".repeat(2000)).unwrap());
+        let long = full_message("x", &serde_json::to_string(&"long words ".repeat(2000)).unwrap());
         assert!(long.chars().count() < DETAILS_MAX + 10);
         let deep = format!("{}1{}", r#"{"cause":"#.repeat(60), "}".repeat(60));
-        assert!(words("x", &deep).starts_with("x"));
+        assert!(full_message("x", &deep).starts_with("x"));
     }
 
     #[test]
     fn fault_skips_messages_that_explain_nothing() {
-        assert!(says_nothing("Internal error") && says_nothing("Internal error.") && says_nothing(""));
-        assert!(!says_nothing("Internal error: no credit"));
+        assert!(is_uninformative("Internal error") && is_uninformative("Internal error.") && is_uninformative(""));
+        assert!(!is_uninformative("Internal error: no credit"));
     }
 }

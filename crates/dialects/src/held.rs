@@ -14,21 +14,21 @@ pub(super) const SHARE: usize = 16;
 pub(super) const ASKS_MAX: usize = 256;
 
 /// Returns whether a session may open one more question, if it has `own` open, and its connection `all`.
-pub(super) fn has_room(own: usize, all: usize) -> bool {
+pub(super) fn has_capacity(own: usize, all: usize) -> bool {
     own < SHARE || all < ASKS_MAX
 }
 
 /// Returns the index of the first question whose session may open one more; each session is checked once.
-fn first_with_room<'a>(
+fn first_allowed<'a>(
     sessions: impl Iterator<Item = Option<&'a NativeId>>,
-    has_room: impl Fn(Option<&NativeId>) -> bool,
+    is_allowed: impl Fn(Option<&NativeId>) -> bool,
 ) -> Option<usize> {
     let mut full: BTreeSet<Option<&NativeId>> = BTreeSet::new();
     for (at, native) in sessions.enumerate() {
         if full.contains(&native) {
             continue;
         }
-        if has_room(native) {
+        if is_allowed(native) {
             return Some(at);
         }
         full.insert(native);
@@ -78,8 +78,8 @@ impl HeldQuestions {
     }
 
     /// Takes the first question whose session may open one more.
-    pub(super) fn next(&mut self, has_room: impl Fn(Option<&NativeId>) -> bool) -> Option<Bytes> {
-        let at = first_with_room(self.0.iter().map(|held| held.native.as_ref()), has_room)?;
+    pub(super) fn next(&mut self, is_allowed: impl Fn(Option<&NativeId>) -> bool) -> Option<Bytes> {
+        let at = first_allowed(self.0.iter().map(|held| held.native.as_ref()), is_allowed)?;
         self.0.remove(at).map(|held| held.frame.into())
     }
 
@@ -91,11 +91,11 @@ impl HeldQuestions {
 
     /// Removes the questions of a session, and returns their messages.
     pub(super) fn drop_session(&mut self, native: &NativeId) -> Vec<Bytes> {
-        let (gone, stay) =
+        let (removed, remaining) =
             std::mem::take(&mut self.0).into_iter().partition(|held| held.native.as_ref() == Some(native));
-        self.0 = stay;
-        let gone: VecDeque<HeldQuestion> = gone;
-        gone.into_iter().map(|held| held.frame.into()).collect()
+        self.0 = remaining;
+        let removed: VecDeque<HeldQuestion> = removed;
+        removed.into_iter().map(|held| held.frame.into()).collect()
     }
 
     pub(super) fn clear(&mut self) {
@@ -115,7 +115,7 @@ impl HeldRequests {
 
     /// Returns whether a question of this session waits.
     pub(super) fn waits(&self, native: Option<&NativeId>) -> bool {
-        self.0.iter().any(|(of, _)| of.as_ref() == native)
+        self.0.iter().any(|(session, _)| session.as_ref() == native)
     }
 
     pub(super) fn push(&mut self, native: Option<NativeId>, ask: AgentRequest) {
@@ -125,9 +125,9 @@ impl HeldRequests {
     /// Takes the first question whose session may open one more.
     pub(super) fn next(
         &mut self,
-        has_room: impl Fn(Option<&NativeId>) -> bool,
+        is_allowed: impl Fn(Option<&NativeId>) -> bool,
     ) -> Option<(Option<NativeId>, AgentRequest)> {
-        let at = first_with_room(self.0.iter().map(|(native, _)| native.as_ref()), has_room)?;
+        let at = first_allowed(self.0.iter().map(|(native, _)| native.as_ref()), is_allowed)?;
         self.0.remove(at)
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn held_share_comes_before_the_sum() {
-        assert!(has_room(0, 10_000) && has_room(SHARE - 1, 10_000));
-        assert!(!has_room(SHARE, ASKS_MAX) && has_room(SHARE, ASKS_MAX - 1));
+        assert!(has_capacity(0, 10_000) && has_capacity(SHARE - 1, 10_000));
+        assert!(!has_capacity(SHARE, ASKS_MAX) && has_capacity(SHARE, ASKS_MAX - 1));
     }
 }

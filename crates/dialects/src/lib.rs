@@ -40,7 +40,7 @@ mod updates;
 pub use acp::elicitation;
 pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
-pub use fault::says_nothing;
+pub use fault::is_uninformative;
 pub use http::{HttpBase, HttpReply, HttpRequest};
 pub use mcp_server::McpServer;
 pub use plexus_protocol::{FolderClaim, RequestSubject};
@@ -184,7 +184,7 @@ impl Outbox {
         self.events.push(match command {
             RuntimeCommand::Open { ticket, .. } => RuntimeEvent::NotOpened { ticket, error },
             RuntimeCommand::Prompt { ticket, native, .. } => {
-                RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(error.words()) }
+                RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(error.full_message()) }
             }
             RuntimeCommand::Call { ticket, notify: false, .. } => RuntimeEvent::Replied { ticket, reply: Err(error) },
             RuntimeCommand::Call { method, native, .. } => {
@@ -452,7 +452,7 @@ impl EventDraft {
 
     /// Makes an error for a notification of a client that was not sent.
     fn call_refused(method: &str, error: &RuntimeError) -> Self {
-        Self::error("call_refused", &format!("{method} was not sent: {}", error.words()), None)
+        Self::error("call_refused", &format!("{method} was not sent: {}", error.full_message()), None)
     }
 
     /// Makes an event for a changed title of a session.
@@ -479,15 +479,15 @@ pub struct ToolCallRef {
     /// The runtime's identifier of the tool call.
     pub id: String,
     /// `true` if the call has ended (completed or failed).
-    pub over: bool,
+    pub ended: bool,
     /// The digest of a call of one of the gateway's own tools, if the agent's server shares its tools among sessions.
     pub own: Option<CallDigest>,
 }
 
 impl ToolCallRef {
     /// Makes the tool call of an event, which is not a call of the gateway's own tools.
-    pub fn new(id: impl Into<String>, over: bool) -> Self {
-        Self { id: id.into(), over, own: None }
+    pub fn new(id: impl Into<String>, ended: bool) -> Self {
+        Self { id: id.into(), ended, own: None }
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ListedConversation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
     /// The conversations, in the runtime's order.
-    pub kept: Vec<ListedConversation>,
+    pub conversations: Vec<ListedConversation>,
     /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,
 }
@@ -137,13 +137,13 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
             None => fields.get(names.updated).and_then(instant),
         };
         let title = text(names.title).and_then(|title| line(&title)).or_else(|| line(&text(names.preview)?));
-        let place = || text_in(&fields.get("location").and_then(object::<Fields<'_>>)?, "directory");
-        let cwd = text(names.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
+        let location = || text_in(&fields.get("location").and_then(object::<Fields<'_>>)?, "directory");
+        let cwd = text(names.cwd).or_else(location).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
         Some(ListedConversation { native, title, cwd, updated_at })
     };
-    let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
+    let conversations = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
     let next = next.and_then(string).map(Cow::into_owned).filter(|next| !next.is_empty());
-    Some(ConversationList { kept, next })
+    Some(ConversationList { conversations, next })
 }
 
 /// Returns the text of a member.
@@ -252,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(question(dialect, cursor, 7), asked, "{dialect}");
             let listing = listed(dialect, reply).unwrap();
-            assert_eq!((listing.kept, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
+            assert_eq!((listing.conversations, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
         }
         assert_eq!(question("gemini-mirror", None, 7), None);
         assert_eq!(question("codex", None, 5000).unwrap().1["limit"], 100);
@@ -269,7 +269,7 @@ mod tests {
         ], "nextCursor": "" });
         let listing = listed("acp", &reply.to_string()).unwrap();
         assert_eq!(
-            listing.kept,
+            listing.conversations,
             [
                 kept("a", Some(&long[..TITLE_MAX]), None, None),
                 kept("b", Some("two words"), None, None),
@@ -281,6 +281,6 @@ mod tests {
             assert_eq!(listed("acp", none), None, "{none}");
         }
         let many: Vec<Value> = (0..ANSWER_MAX + 5).map(|n| json!({ "sessionId": n.to_string() })).collect();
-        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().kept.len(), ANSWER_MAX);
+        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().conversations.len(), ANSWER_MAX);
     }
 }

@@ -45,9 +45,9 @@ const WHOLE: [&str; 5] = ["content", "contents", "text", "filetext", "body"];
 /// Members that hold an address.
 const ADDRESSES: [&str; 4] = ["url", "uri", "address", "href"];
 /// Maximum number of levels that an input may be wrapped.
-const DEEP: usize = 3;
+const NESTING_MAX: usize = 3;
 /// Maximum depth of an input that is searched for a command; anything deeper could be one.
-const LOOKED: usize = 16;
+const SEARCH_DEPTH: usize = 16;
 
 /// Returns a member's name without case and separators: `commandLine`, `command_line`, `Command-Line`.
 fn plain(name: &str) -> String {
@@ -59,7 +59,7 @@ struct Input<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Input<'a> {
     /// Reads the members; `None` if the value is not an object, or has duplicate members.
-    fn of(raw: &'a RawValue) -> Option<Self> {
+    fn read(raw: &'a RawValue) -> Option<Self> {
         let fields: Fields<'a> = object(raw)?;
         if fields.ambiguous() {
             return None;
@@ -89,14 +89,14 @@ impl<'a> Input<'a> {
 /// Returns the action that a tool's input describes; `None` if it cannot be read for certain. An ambiguous input (two
 /// commands, duplicate members, odd types) describes nothing.
 pub(super) fn input(raw: &RawValue) -> Option<RequestSubject> {
-    read(raw, DEEP)
+    read(raw, NESTING_MAX)
 }
 
 fn read(raw: &RawValue, deep: usize) -> Option<RequestSubject> {
     if let Some(found) = command(raw).or_else(|| edits(raw)).or_else(|| question(raw)) {
         return Some(found);
     }
-    let fields = Input::of(raw)?;
+    let fields = Input::read(raw)?;
     if has_command(&fields) {
         return None;
     }
@@ -125,8 +125,9 @@ fn has_command(fields: &Input<'_>) -> bool {
 
 /// Returns whether a tool's input has a command, or could have one, readable or not.
 pub(super) fn may_run(raw: &RawValue) -> bool {
-    Input::of(raw)
-        .is_none_or(|fields| has_command(&fields) || fields.0.iter().any(|(_, value)| may_hold_command(value, LOOKED)))
+    Input::read(raw).is_none_or(|fields| {
+        has_command(&fields) || fields.0.iter().any(|(_, value)| may_hold_command(value, SEARCH_DEPTH))
+    })
 }
 
 /// Returns whether text somewhere in a value has the name of a command.
@@ -138,10 +139,10 @@ fn may_hold_command(raw: &RawValue, deep: usize) -> bool {
     if let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
         return values.iter().any(|value| may_hold_command(value, deep - 1));
     }
-    Input::of(raw).is_none_or(|fields| {
+    Input::read(raw).is_none_or(|fields| {
         let named = fields.all(&COMMANDS).into_iter().chain(fields.all(&LISTS));
-        let says = named.into_iter().any(|value| value.get().starts_with(['"', '[', '{']));
-        says || fields.0.iter().any(|(_, value)| may_hold_command(value, deep - 1))
+        let names_command = named.into_iter().any(|value| value.get().starts_with(['"', '[', '{']));
+        names_command || fields.0.iter().any(|(_, value)| may_hold_command(value, deep - 1))
     })
 }
 
@@ -160,7 +161,7 @@ pub fn tool(name: &str, raw: &RawValue) -> RequestSubject {
 
 /// Returns the command in a tool's input, if it has exactly one and nothing else that changes its effect.
 pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
-    let fields = Input::of(raw)?;
+    let fields = Input::read(raw)?;
     if HIDDEN.iter().any(|name| fields.all(&[name]).iter().any(|raw| !empty(raw))) {
         return None;
     }
@@ -206,13 +207,13 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
 
 /// Returns the folder that an input without a command names.
 pub(super) fn folder(raw: &RawValue) -> Option<String> {
-    let fields = Input::of(raw).filter(|fields| !has_command(fields))?;
+    let fields = Input::read(raw).filter(|fields| !has_command(fields))?;
     fields.text(&FOLDERS)
 }
 
 /// Returns the changes to one file that an input describes.
 fn edits(raw: &RawValue) -> Option<RequestSubject> {
-    let fields = Input::of(raw)?;
+    let fields = Input::read(raw)?;
     // A tool of an editor has commands of its own.
     if has_command(&fields) && !matches!(fields.text(&COMMANDS).as_deref(), Some("create" | "str_replace" | "write")) {
         return None;
@@ -221,7 +222,7 @@ fn edits(raw: &RawValue) -> Option<RequestSubject> {
     if let Some(many) = fields.one(&["edits", "changes", "replacements"]).ok()? {
         let many: Vec<&RawValue> = serde_json::from_str(many.get()).ok()?;
         let change = |raw: &&RawValue| {
-            let fields = Input::of(raw)?;
+            let fields = Input::read(raw)?;
             Some((path.clone(), Some(fields.text(&BEFORE)?), fields.text(&AFTER)?))
         };
         let changes: Option<Vec<_>> = many.iter().map(change).collect();
@@ -240,30 +241,30 @@ fn edits(raw: &RawValue) -> Option<RequestSubject> {
 
 /// Reads questions in the form of tools: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
 fn question(raw: &RawValue) -> Option<RequestSubject> {
-    let fields = Input::of(raw)?;
+    let fields = Input::read(raw)?;
     let all: Vec<&RawValue> = serde_json::from_str(fields.one(&["questions"]).ok()??.get()).ok()?;
     let option = |raw: &&RawValue| match string(raw) {
         Some(label) => Some(QuestionOption { id: label.clone().into(), label: label.into(), description: None }),
         None => {
-            let fields = Input::of(raw)?;
+            let fields = Input::read(raw)?;
             let label = fields.text(&["label", "title", "name", "value"])?;
             let id = fields.text(&["id", "value"]).unwrap_or_else(|| label.clone());
             Some(QuestionOption { id, label, description: fields.text(&["description", "detail"]) })
         }
     };
     let one = |(n, raw): (usize, &&RawValue)| {
-        let fields = Input::of(raw)?;
+        let fields = Input::read(raw)?;
         let options: Vec<&RawValue> = match fields.one(&["options", "choices"]).ok()? {
             Some(options) => serde_json::from_str(options.get()).ok()?,
             None => Vec::new(),
         };
         let options: Vec<QuestionOption> = options.iter().map(option).collect::<Option<_>>()?;
-        let truth = |names: &[&str]| fields.all(names).iter().any(|raw| raw.get() == "true");
+        let is_true = |names: &[&str]| fields.all(names).iter().any(|raw| raw.get() == "true");
         Some(Question {
             id: fields.text(&["id"]).unwrap_or_else(|| format!("question_{n}")),
             header: fields.text(&["header"]),
             text: fields.text(&["question", "text", "prompt"])?,
-            multiple: truth(&["multiselect", "multiple", "multi"]),
+            multiple: is_true(&["multiselect", "multiple", "multi"]),
             free_text: options.is_empty(),
             options,
             ..Question::default()
@@ -312,9 +313,9 @@ pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     let (before, rest) = text.split_once('`')?;
     let code = rest.strip_suffix('`').or_else(|| rest.strip_suffix("`?")).or_else(|| rest.strip_suffix("`."))?;
     let verbs = ["run", "execute", "command", "shell", "exec", "running", "executing", "terminal"];
-    let says =
+    let names_command =
         before.split(|c: char| !c.is_alphanumeric()).any(|word| verbs.contains(&word.to_ascii_lowercase().as_str()));
-    if says || (executes && before.trim().is_empty()) { line(code) } else { None }
+    if names_command || (executes && before.trim().is_empty()) { line(code) } else { None }
 }
 
 /// Returns a console's text without its prompts; `None` if some lines have a prompt and others may be output.

@@ -50,11 +50,11 @@ pub(crate) fn reply_with_part(rig: &mut Rig, fetch: &HttpRequest, part: &Transcr
 }
 
 /// Returns the events since the last call, in a few words each.
-pub(crate) fn words(rig: &mut Rig) -> Vec<String> {
-    rig.take_events().into_iter().filter_map(word).collect()
+pub(crate) fn summaries(rig: &mut Rig) -> Vec<String> {
+    rig.take_events().into_iter().filter_map(summary).collect()
 }
 
-fn word(event: RuntimeEvent) -> Option<String> {
+fn summary(event: RuntimeEvent) -> Option<String> {
     Some(match event {
         RuntimeEvent::Event { draft, .. } => {
             let body: Value = serde_json::from_slice(&draft.body).unwrap();

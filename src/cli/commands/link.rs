@@ -116,7 +116,7 @@ pub(crate) async fn run(args: LinkArgs) -> CommandResult {
     if confirmed {
         for row in &mut rows {
             let Outcome::Planned(plan) = &row.outcome else { continue };
-            let new_plan = (plan.agent.words != plan.agent.name).then(|| plan_again(&linker, plan)).transpose();
+            let new_plan = (plan.agent.arguments != plan.agent.name).then(|| plan_again(&linker, plan)).transpose();
             match new_plan.and_then(|new_plan| linker.apply(new_plan.as_ref().unwrap_or(plan))) {
                 Ok(()) => applied.push(row.agent.name),
                 Err(reason) => row.outcome = Outcome::Refused(reason.to_string()),
@@ -181,7 +181,7 @@ fn removals(linker: &Linker, agents: &[&'static LinkedAgent], only_term: bool) -
 /// The links that start these agents in a shared terminal from the user's shell.
 fn in_this_shell(agents: &[&'static LinkedAgent]) -> anyhow::Result<Vec<&'static LinkedAgent>> {
     let program = std::env::var("SHELL").unwrap_or_default();
-    let shell = Shell::of(&program).ok_or_else(|| {
+    let shell = Shell::from_program(&program).ok_or_else(|| {
         let shell_name = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
         CommandFailure::plain(format!(
             "nothing was changed: {shell_name}, and only bash, zsh and fish are known; in another shell, make `plexus term -- AGENT` an \
@@ -200,7 +200,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static Linked
             Some(path) => version_with_progress(agent, path).await,
             None => Err(not_on_path()),
         };
-        let outcome = match (agent.without, &path) {
+        let outcome = match (agent.no_edit_reason, &path) {
             (Some(note), _) => Outcome::NotNeeded(note),
             (None, None) => {
                 Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
@@ -219,7 +219,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static Linked
 
 /// The row for unlinking an agent; `None` for one that is not linked and was not named.
 fn removal(linker: &Linker, agent: &'static LinkedAgent, chosen: bool) -> Option<Row> {
-    let outcome = match (agent.without, linker.plan_removal(agent)) {
+    let outcome = match (agent.no_edit_reason, linker.plan_removal(agent)) {
         (Some(note), _) => Outcome::NotNeeded(note),
         (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),
         (None, Ok(plan)) => Outcome::Planned(Box::new(plan)),
@@ -253,8 +253,8 @@ fn format_row(row: &Row, linker: &Linker, paint: Paint) -> String {
                 );
             }
             if !plan.removal {
-                out += &detail_line(paint, "seen", agent.seen);
-                out += &detail_line(paint, "undo", &format!("plexus link {} --remove", agent.words));
+                out += &detail_line(paint, "seen", agent.visible_part);
+                out += &detail_line(paint, "undo", &format!("plexus link {} --remove", agent.arguments));
             }
         }
     }
@@ -263,11 +263,11 @@ fn format_row(row: &Row, linker: &Linker, paint: Paint) -> String {
 }
 
 fn format_change(change: &FileChange, plan: &LinkPlan, linker: &Linker, paint: Paint) -> String {
-    let mut out = detail_line(paint, change.what(), &clean(&path_text(change)));
+    let mut out = detail_line(paint, change.verb(), &clean(&path_text(change)));
     if plan.removal {
         out += &detail_line(paint, "", removal_note(change));
     }
-    if let Some(copy) = linker.copy_of(change) {
+    if let Some(copy) = linker.copy_path(change) {
         out += &detail_line(paint, "", &clean(&format!("it was edited: a copy is left in {}", copy.display())));
     }
     for text in change.diff().lines() {
@@ -310,7 +310,7 @@ fn as_json(row: &Row, applied: &[&str], linker: &Linker) -> Value {
     };
     json!({
         "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": reason,
-        "files": changes, "notices": row.notices, "seen": row.agent.seen,
+        "files": changes, "notices": row.notices, "seen": row.agent.visible_part,
     })
 }
 

@@ -57,12 +57,12 @@ pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
             print(paint, *at, entry, &played)?;
         }
     }
-    let unshown = player.unshown();
+    let unmatched = player.unmatched();
     if args.json {
-        print_as_json(&serde_json::to_vec(&json!({ "end": true, "also_tells": unshown }))?)?;
+        print_as_json(&serde_json::to_vec(&json!({ "end": true, "also_tells": unmatched }))?)?;
     } else {
         let mut out = std::io::stdout().lock();
-        for order in unshown {
+        for order in unmatched {
             writeln!(out, "      {} the dialect also sends {}", paint.yellow("!"), shorten(&order))?;
         }
     }

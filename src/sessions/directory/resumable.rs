@@ -134,7 +134,7 @@ impl DirectoryResumable {
                 break result?;
             }
         };
-        let rest = listing.kept.get(at.skip..).unwrap_or_default();
+        let rest = listing.conversations.get(at.skip..).unwrap_or_default();
         let page = rest.iter().take(limit);
         let next = if rest.len() > limit {
             Some(ListPosition { skip: at.skip + limit, cursor: at.cursor.clone() }).filter(|next| next.skip <= SKIP_MAX)

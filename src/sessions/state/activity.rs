@@ -40,7 +40,7 @@ impl RunActivity {
         }
         let before = (self.tools.last().cloned(), self.phase);
         match (&draft.tool, draft.kind) {
-            (Some(ToolCallRef { id, over: true, .. }), _) => {
+            (Some(ToolCallRef { id, ended: true, .. }), _) => {
                 self.tools.retain(|(other, _)| other != id);
                 self.phase = Phase::Working;
             }

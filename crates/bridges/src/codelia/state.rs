@@ -476,10 +476,10 @@ impl BridgeState {
             &format!("some events are missing here ({resume}): `plexus export` has everything that is stored"),
             out,
         );
-        let mut begun = hello.runs.iter().filter(|run| run.status != RunStatus::Queued);
+        let mut started = hello.runs.iter().filter(|run| run.status != RunStatus::Queued);
         let mut messages = Vec::new();
         if let Some((run, _)) = self.translator.current_run()
-            && !begun.any(|other| other.run_id.as_str() == run)
+            && !started.any(|other| other.run_id.as_str() == run)
         {
             self.translator.forget_run(&mut messages);
         }

@@ -29,7 +29,12 @@ pub(super) enum PendingRequest {
         wait: Option<PermissionDetails>,
     },
     /// An elicitation (`elicitation/create`).
-    Elicitation { native: Option<NativeId>, wanted: ElicitationForm, params: Box<RawValue> },
+    Elicitation {
+        native: Option<NativeId>,
+        #[serde(rename = "wanted")]
+        form: ElicitationForm,
+        params: Box<RawValue>,
+    },
     /// A question of the gateway itself: how to sign in, so that a conversation can be opened.
     SignIn(PendingOpen),
     /// A file to write (`fs/write_text_file`), with its text before and after.
@@ -162,7 +167,7 @@ struct PermissionOption<'a> {
 
 impl Acp {
     /// Returns whether another request may be opened under this key now, and logs a duplicate of an open one.
-    pub(super) fn room(
+    pub(super) fn request_slot(
         &mut self,
         frame: &Bytes,
         key: &RequestKey,
@@ -174,21 +179,21 @@ impl Acp {
             return RequestSlot::Taken;
         }
         // In the order in which they were asked.
-        if self.held.waits(native) || !self.has_room(native) {
+        if self.held.waits(native) || !self.has_capacity(native) {
             return RequestSlot::Full;
         }
         RequestSlot::Free
     }
 
-    fn has_room(&self, native: Option<&NativeId>) -> bool {
+    fn has_capacity(&self, native: Option<&NativeId>) -> bool {
         let own = self.asks.values().filter(|asked| asked.native() == native).count();
-        held::has_room(own, self.asks.len())
+        held::has_capacity(own, self.asks.len())
     }
 
     /// Opens requests that were held back by the limit of open requests.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
-        while let Some(frame) = held.next(|native| self.has_room(native)) {
+        while let Some(frame) = held.next(|native| self.has_capacity(native)) {
             self.feed(frame, out);
         }
         self.held = held;
@@ -204,32 +209,32 @@ impl Acp {
     pub(super) fn permission(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
         let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
-        let parts = read.and_then(|(params, asked)| {
-            let details = ToolCallState::of(frame, asked.tool_call)?;
+        let parts = read.and_then(|(params, request)| {
+            let details = ToolCallState::read(frame, request.tool_call)?;
             // They are saved whole with the request.
-            let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
+            let options: usize = request.options.iter().map(|option| option.get().len()).sum();
             if options > SAVED_MAX {
                 return None;
             }
-            Some((params, offers(&asked.options)?, details, asked))
+            Some((params, offers(&request.options)?, details, request))
         });
-        let Some((params, options, details, asked)) = parts else {
+        let Some((params, options, details, request)) = parts else {
             let native = self.named(params);
             self.raw(frame, native, "a permission request that could not be parsed: answered `cancelled`", out);
             return out.frames.push(cancelled(key.id()));
         };
-        let native = self.native(&asked.session_id);
-        match self.room(frame, &key, Some(&native), out) {
+        let native = self.native(&request.session_id);
+        match self.request_slot(frame, &key, Some(&native), out) {
             RequestSlot::Free => {}
             RequestSlot::Taken => return,
             RequestSlot::Full => return self.held.push(Some(native), key.id(), frame),
         }
-        let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
+        let tool = reading::tool_call_id_in(request.tool_call).or_else(|| self.implied_tool_call(&native));
         if let Some((decision, recorded)) = self.own_tool_allowed(&native, (&details, tool.as_deref()), &options) {
             let offered: Vec<String> = options.iter().map(|offer| offer.id.clone()).collect();
             out.frames.push(permitted(&key, &offered, &decision));
             let mention = tool.as_ref().filter(|id| self.see(&native, id));
-            let mention = mention.map(|id| first_mention(frame, asked.tool_call, id, details.title.is_some()));
+            let mention = mention.map(|id| first_mention(frame, request.tool_call, id, details.title.is_some()));
             let native = Some(native);
             let events = mention.into_iter().chain(recorded);
             return out.events.extend(events.map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
@@ -237,10 +242,10 @@ impl Acp {
         let first_mention = tool
             .as_ref()
             .filter(|id| self.see(&native, id))
-            .map(|id| first_mention(frame, asked.tool_call, id, details.title.is_some()));
+            .map(|id| first_mention(frame, request.tool_call, id, details.title.is_some()));
         let offered = options.iter().map(|offer| offer.id.clone()).collect();
         let question = PermissionDetails { tool, details, params: jsonrpc::owned(params) };
-        let mut ask = self.put_together(&key, &native, &question, frame);
+        let mut ask = self.build_request(&key, &native, &question, frame);
         (ask.first_mention, ask.options) = (first_mention, options);
         self.asks
             .insert(key, PendingRequest::Permission { native: native.clone(), options: offered, wait: Some(question) });
@@ -248,7 +253,7 @@ impl Acp {
     }
 
     /// Returns the tool call of a permission request that names none: a plan that waits, or the only one in progress.
-    fn unnamed(&self, native: &NativeId) -> Option<String> {
+    fn implied_tool_call(&self, native: &NativeId) -> Option<String> {
         let plan = self.known.latest(native).find(|(_, call)| reading::is_plan(call, self.agent.as_deref()));
         let mut all = self.known.latest(native);
         let only = all.next().filter(|_| all.next().is_none());
@@ -256,7 +261,7 @@ impl Acp {
     }
 
     /// Combines the request with everything known about its tool call, except its options.
-    fn put_together(
+    fn build_request(
         &self,
         key: &RequestKey,
         native: &NativeId,
@@ -278,18 +283,18 @@ impl Acp {
     }
 
     /// Reports the open requests about a tool call again, after more became known about it.
-    pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
+    pub(super) fn report_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
         let mut open: Vec<(&RequestKey, &PendingRequest)> = self.asks.iter().collect();
         // In an order that does not depend on the map.
         open.sort_unstable_by_key(|(key, _)| *key);
-        for (key, asked) in open {
-            let PendingRequest::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
-            if of != native || wait.tool.as_deref() != Some(tool) {
+        for (key, request) in open {
+            let PendingRequest::Permission { native: session, wait: Some(wait), .. } = request else { continue };
+            if session != native || wait.tool.as_deref() != Some(tool) {
                 continue;
             }
             let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
             let ask =
-                AgentRequest { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
+                AgentRequest { options: options.unwrap_or_default(), ..self.build_request(key, native, wait, frame) };
             out.events.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
         }
     }
@@ -298,10 +303,10 @@ impl Acp {
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         match self.asks.remove(key) {
             Some(PendingRequest::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
-            Some(PendingRequest::Elicitation { native, wanted, params }) => {
-                self.elicit(key, (native, wanted, params), decision, out);
+            Some(PendingRequest::Elicitation { native, form, params }) => {
+                self.elicit(key, (native, form, params), decision, out);
             }
-            Some(PendingRequest::SignIn(wish)) => self.sign_in_by(wish, decision, out),
+            Some(PendingRequest::SignIn(opening)) => self.sign_in_by(opening, decision, out),
             Some(PendingRequest::Write { native, path, before, text }) => {
                 self.write(key, native, (path, before, text), decision, out);
             }
@@ -321,7 +326,7 @@ impl Acp {
         let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
         let id = id.map_or("", RawValue::get);
         let open = self.asks.iter().find(|(key, _)| key.id() == id);
-        match open.map(|(key, asked)| (key.clone(), asked.native().cloned())) {
+        match open.map(|(key, request)| (key.clone(), request.native().cloned())) {
             Some((key, native)) => {
                 // A withdrawn request is answered as well, because the agent may still wait for a response.
                 self.answer(&key, &Decision::Withdrawn, out);
@@ -382,8 +387,8 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) ->
     let rest = whole.get().strip_prefix('{').unwrap_or("}");
     let body = format!(r#"{{"sessionUpdate":"tool_call",{title}{}"#, rest.trim_start());
     // A tool call with a `sessionUpdate` of its own would give the body two members of that name.
-    let twins = serde_json::from_str::<super::Head<'_>>(&body).is_err();
-    let body = if twins {
+    let has_duplicates = serde_json::from_str::<super::Head<'_>>(&body).is_err();
+    let body = if has_duplicates {
         format!(r#"{{"sessionUpdate":"tool_call","toolCallId":{},"title":"tool"}}"#, quoted(id))
     } else {
         body

@@ -49,7 +49,7 @@ impl Acp {
             "model.list" => self.model_list(native.as_ref()).map(CallStep::Reply),
             "model.set" => self.model_set(native.as_ref(), params),
             "auth.login" => self.login(params),
-            "auth.logout" if self.can.logout => Ok(CallStep::Send {
+            "auth.logout" if self.capabilities.logout => Ok(CallStep::Send {
                 method: "logout".into(),
                 params: jsonrpc::to_raw(&LogoutRequest::new()),
                 sets: Some(SettingChange::SignedIn(false)),
@@ -85,10 +85,10 @@ impl Acp {
     /// Returns whether the agent offers an optional method.
     fn offers(&self, method: &str) -> bool {
         match method {
-            "session/list" => self.can.list,
-            "session/fork" => self.can.fork,
-            "session/close" => self.can.close,
-            "session/delete" => self.can.delete,
+            "session/list" => self.capabilities.list,
+            "session/fork" => self.capabilities.fork,
+            "session/close" => self.capabilities.close,
+            "session/delete" => self.capabilities.delete,
             _ => true,
         }
     }

@@ -29,7 +29,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 /// Maximum number of calls in progress on one connection; more are refused.
 const JOBS_MAX: usize = 64;
 /// Maximum length of a path, a command or an error in the log entry of a call that a client executed, in bytes.
-const SERVED_WORDS: usize = 1000;
+const SERVED_TEXT_MAX: usize = 1000;
 /// Maximum number of terminals of an agent on one connection; more are refused until it releases one.
 const TERMINALS_MAX: usize = 32;
 
@@ -38,7 +38,8 @@ const TERMINALS_MAX: usize = 32;
 pub(super) struct ClientToolJob {
     key: RequestKey,
     native: NativeId,
-    what: JobKind,
+    #[serde(rename = "what")]
+    kind: JobKind,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,22 +93,22 @@ enum ParsedRequest {
 
 /// Parses a request; `None` if its params do not fit its method.
 fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
-    let terminal = |what| {
+    let terminal = |kind| {
         let Named { terminal_id } = object(params)?;
-        Some(ParsedRequest::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, what))
+        Some(ParsedRequest::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, kind))
     };
     match method {
         "fs/read_text_file" => object(params).map(ParsedRequest::Read),
         "fs/write_text_file" => {
             let WriteTextFileRequest { path, content, .. } = object(params)?;
-            Some(ParsedRequest::Write(FileWrite { path: text_of(path), text: content }))
+            Some(ParsedRequest::Write(FileWrite { path: path_text(path), text: content }))
         }
         "terminal/create" => {
             let CreateTerminalRequest { command, args, env, cwd, output_byte_limit: keep, .. } = object(params)?;
             // Agents send either a program and its arguments, or a line for a shell.
             let argv = [vec![command], args].concat();
             let env = env.into_iter().map(|var| (var.name, var.value)).collect();
-            Some(ParsedRequest::Run(CommandRun { argv, env, cwd: cwd.map(text_of), keep }))
+            Some(ParsedRequest::Run(CommandRun { argv, env, cwd: cwd.map(path_text), keep }))
         }
         "terminal/output" => terminal(JobKind::Output),
         "terminal/wait_for_exit" => terminal(JobKind::Wait),
@@ -116,7 +117,7 @@ fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
 }
 
 /// Returns a path as it was in the JSON.
-fn text_of(path: PathBuf) -> String {
+fn path_text(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -143,7 +144,7 @@ impl Acp {
         let native = self.named(params).filter(|native| self.sessions.contains_key(native));
         let (Some(native), Some(params)) = (native, params) else {
             let native = self.named(params);
-            return self.not_understood(frame, (&key, native), method, out);
+            return self.refuse_unreadable(frame, (&key, native), method, out);
         };
         if self.jobs.len() >= JOBS_MAX {
             let why = format!("{JOBS_MAX} requests are in progress already");
@@ -154,13 +155,13 @@ impl Acp {
         if made && !object(params).is_some_and(|Named { terminal_id }| terminal_id.starts_with(CLIENTS)) {
             return self.serve_here(frame, key, native, method, params, out);
         }
-        let what = JobKind::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
+        let kind = JobKind::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
         let work =
-            ClientToolWork::Errand { native: native.clone(), method: method.to_owned(), params: unnamed(params) };
-        self.work(key, native, what, work, out);
+            ClientToolWork::Errand { native: native.clone(), method: method.to_owned(), params: client_params(params) };
+        self.work(key, native, kind, work, out);
     }
 
-    fn not_understood(
+    fn refuse_unreadable(
         &mut self,
         frame: &Bytes,
         (key, native): (&RequestKey, Option<NativeId>),
@@ -182,10 +183,10 @@ impl Acp {
         params: &RawValue,
         out: &mut Outbox,
     ) {
-        let Some(wanted) = read(method, params) else {
-            return self.not_understood(frame, (&key, Some(native)), method, out);
+        let Some(request) = read(method, params) else {
+            return self.refuse_unreadable(frame, (&key, Some(native)), method, out);
         };
-        match wanted {
+        match request {
             ParsedRequest::Read(ReadFile { path, line, limit }) => {
                 self.work(key, native, JobKind::Read, ClientToolWork::Read { path, line, limit }, out);
             }
@@ -194,11 +195,11 @@ impl Acp {
                 self.work(key, native, JobKind::Before(write, jsonrpc::owned(params)), work, out);
             }
             ParsedRequest::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
-            ParsedRequest::Terminal(terminal, what) => {
+            ParsedRequest::Terminal(terminal, kind) => {
                 if self.terminals.get(&terminal) != Some(&native) {
                     return out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, "no such terminal"));
                 }
-                let work = match (&what, method) {
+                let work = match (&kind, method) {
                     (JobKind::Output, _) => ClientToolWork::Output { terminal },
                     (JobKind::Wait, _) => ClientToolWork::Wait { terminal },
                     (_, "terminal/release") => {
@@ -207,25 +208,25 @@ impl Acp {
                     }
                     _ => ClientToolWork::Kill { terminal },
                 };
-                self.work(key, native, what, work, out);
+                self.work(key, native, kind, work, out);
             }
         }
     }
 
-    fn work(&mut self, key: RequestKey, native: NativeId, what: JobKind, work: ClientToolWork, out: &mut Outbox) {
+    fn work(&mut self, key: RequestKey, native: NativeId, kind: JobKind, work: ClientToolWork, out: &mut Outbox) {
         let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
         let id = self.next_job;
         self.next_job += 1;
-        self.jobs.insert(id, ClientToolJob { key, native, what });
+        self.jobs.insert(id, ClientToolJob { key, native, kind });
         out.client_tools.push(ClientToolCall { id, folder, work });
     }
 
     /// Answers the agent with the result of a call.
     pub(super) fn worked(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
         // The job is absent if the agent cancelled its request meanwhile.
-        let Some(ClientToolJob { key, native, what }) = self.jobs.remove(&id) else { return };
-        let reply = match (what, done) {
-            (JobKind::Errand { method, params }, Err(ClientToolError::Nobody)) => {
+        let Some(ClientToolJob { key, native, kind }) = self.jobs.remove(&id) else { return };
+        let reply = match (kind, done) {
+            (JobKind::Errand { method, params }, Err(ClientToolError::NoClient)) => {
                 let frame = Bytes::copy_from_slice(params.get().as_bytes());
                 return self.serve_here(&frame, key, native, &method, &params, out);
             }
@@ -249,7 +250,7 @@ impl Acp {
             }
             (JobKind::Run(terminal), Ok(_)) => serde_json::json!({ "terminalId": format!("term-{terminal}") }),
             (_, Ok(ClientToolResult::Text(content))) => serde_json::json!({ "content": content }),
-            (_, Ok(ClientToolResult::Fine)) => serde_json::json!({}),
+            (_, Ok(ClientToolResult::Done)) => serde_json::json!({}),
             (_, Ok(ClientToolResult::Output { text, cut, end })) => {
                 let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
                 serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
@@ -258,8 +259,8 @@ impl Acp {
                 return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "no such answer"));
             }
             (_, Ok(ClientToolResult::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
-            (what, Err(undone)) => {
-                if let JobKind::Run(terminal) = what {
+            (kind, Err(undone)) => {
+                if let JobKind::Run(terminal) = kind {
                     self.terminals.remove(&terminal);
                 }
                 // Agents recognize a file that does not exist by this text.
@@ -268,7 +269,7 @@ impl Acp {
                         (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
                     }
                     ClientToolError::Refused(why) => (INTERNAL, why),
-                    ClientToolError::Nobody => (INTERNAL, "no client is connected that can do it".into()),
+                    ClientToolError::NoClient => (INTERNAL, "no client is connected that can do it".into()),
                 };
                 return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
             }
@@ -300,8 +301,8 @@ impl Acp {
             },
             offer("reject", "Reject", Choice::RejectOnce),
         ];
-        let asked = PendingRequest::Write { native: native.clone(), path, before, text };
-        self.put(&frame, key, native, ask, asked, out);
+        let pending = PendingRequest::Write { native: native.clone(), path, before, text };
+        self.put(&frame, key, native, ask, pending, out);
     }
 
     fn ask_to_run(
@@ -330,8 +331,8 @@ impl Acp {
         let folder = self.sessions.get(&native).map(|session| session.cwd.clone());
         ask.subject = RequestSubject::Command { argv, cwd: run.cwd.clone().or(folder).map(FolderClaim::Field) };
         ask.options = vec![offer("allow", "Allow", Choice::AllowOnce), offer("reject", "Reject", Choice::RejectOnce)];
-        let asked = PendingRequest::Run { native: native.clone(), run };
-        self.put(frame, key, native, ask, asked, out);
+        let pending = PendingRequest::Run { native: native.clone(), run };
+        self.put(frame, key, native, ask, pending, out);
     }
 
     fn put(
@@ -340,17 +341,17 @@ impl Acp {
         key: RequestKey,
         native: NativeId,
         ask: super::super::AgentRequest,
-        asked: PendingRequest,
+        pending: PendingRequest,
         out: &mut Outbox,
     ) {
-        match self.room(frame, &key, Some(&native), out) {
+        match self.request_slot(frame, &key, Some(&native), out) {
             RequestSlot::Free => {}
             RequestSlot::Taken => return,
             RequestSlot::Full => {
                 return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "too many questions wait"));
             }
         }
-        self.asks.insert(key, asked);
+        self.asks.insert(key, pending);
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
@@ -406,13 +407,13 @@ impl Acp {
     pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
         let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
         let Some(number) = job.map(|(number, _)| *number) else { return false };
-        if let Some(ClientToolJob { native, what: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
+        if let Some(ClientToolJob { native, kind: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
             // The agent will never release this terminal.
             self.terminals.remove(&terminal);
             let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
-            let chore = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
+            let release = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
             self.next_job += 1;
-            out.client_tools.push(chore);
+            out.client_tools.push(release);
         }
         out.frames.push(jsonrpc::refuse(id, REQUEST_CANCELLED, "cancelled"));
         true
@@ -438,31 +439,36 @@ fn served(
 ) -> EventDraft {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Of {
+    struct ServedParams {
         path: Option<String>,
         command: Option<String>,
         args: Option<Vec<String>>,
         terminal_id: Option<String>,
     }
-    let of = object::<Of>(params).unwrap_or(Of { path: None, command: None, args: None, terminal_id: None });
+    let params = object::<ServedParams>(params).unwrap_or(ServedParams {
+        path: None,
+        command: None,
+        args: None,
+        terminal_id: None,
+    });
     let short = |text: String| {
-        let end = text.floor_char_boundary(SERVED_WORDS);
+        let end = text.floor_char_boundary(SERVED_TEXT_MAX);
         if end < text.len() { format!("{}…", &text[..end]) } else { text }
     };
-    let command = of.command.map(|command| [vec![command], of.args.unwrap_or_default()].concat().join(" "));
+    let command = params.command.map(|command| [vec![command], params.args.unwrap_or_default()].concat().join(" "));
     let (bytes, failure) = match outcome {
         Ok((bytes, _)) => (Some(*bytes), None),
         Err((code, message)) => (None, Some((*code, short(message.clone())))),
     };
     let (code, message) = failure.unzip();
     let status = if bytes.is_some() { "done" } else { "failed" };
-    let (path, command, terminal_id) = (of.path.map(short), command.map(short), of.terminal_id.map(short));
+    let (path, command, terminal_id) = (params.path.map(short), command.map(short), params.terminal_id.map(short));
     let body = ClientServed { method, by, status, path, command, terminal_id, bytes, code, message };
     EventDraft::new(Kind::ClientServed, &body)
 }
 
 /// Returns the params for the client, with the client's own id of a terminal.
-fn unnamed(params: &RawValue) -> String {
+fn client_params(params: &RawValue) -> String {
     let Some(Named { terminal_id }) = object::<Named>(params) else { return params.get().to_owned() };
     let Some(own) = terminal_id.strip_prefix(CLIENTS) else { return params.get().to_owned() };
     match serde_json::from_str::<serde_json::Value>(params.get()) {

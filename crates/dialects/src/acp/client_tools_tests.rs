@@ -56,7 +56,7 @@ impl Bench {
         if let Some(ClientToolCall { id, work: ClientToolWork::Errand { .. }, .. }) = self.out.client_tools.last() {
             let id = *id;
             self.out.client_tools.pop();
-            self.done(id, Err(ClientToolError::Nobody));
+            self.done(id, Err(ClientToolError::NoClient));
         }
     }
 
@@ -128,7 +128,7 @@ impl Bench {
         bench.ask();
         bench.answer("9", choose("allow", Choice::AllowOnce));
         let chore = bench.chore();
-        bench.done(chore.id, Ok(ClientToolResult::Fine));
+        bench.done(chore.id, Ok(ClientToolResult::Done));
         assert_eq!(bench.sent()["result"], j!({ "terminalId": "term-0" }));
         bench
     }
@@ -145,7 +145,7 @@ fn acp_client_tools_read_a_file_in_the_session_folder() {
     );
     bench.done(id, Ok(ClientToolResult::Text("text\n".into())));
     assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": { "content": "text\n" } }));
-    bench.done(id, Ok(ClientToolResult::Fine));
+    bench.done(id, Ok(ClientToolResult::Done));
     assert!(bench.idle(), "told once");
 }
 
@@ -177,7 +177,7 @@ fn acp_client_tools_go_to_the_client_first_with_its_own_terminals() {
     assert!(command.starts_with("make -j xx") && command.len() < 1100, "{command}");
     let (id, _, params) = bench.ask_client(6, "terminal/output", j!({ "terminalId": "client-term-0" }));
     assert_eq!(params["terminalId"], "term-0", "by the client's own name");
-    bench.done(id, Err(ClientToolError::Nobody));
+    bench.done(id, Err(ClientToolError::NoClient));
     assert_eq!(bench.sent()["error"]["code"], -32602, "its client left: nobody else's terminal is taken for it");
 
     let mut bench = Bench::running();
@@ -217,7 +217,7 @@ fn acp_client_tools_write_only_after_people_saw_the_change_and_allowed_it() {
         let chore = bench.chore();
         assert_eq!(chore.work, ClientToolWork::Write { path: "/w/a".into(), before, text: "new".into() });
         assert!(bench.idle(), "told when it is done");
-        bench.done(chore.id, Ok(ClientToolResult::Fine));
+        bench.done(chore.id, Ok(ClientToolResult::Done));
         assert_eq!(bench.sent(), j!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     }
 }
@@ -325,8 +325,8 @@ fn acp_client_tools_serve_the_life_of_a_terminal() {
             ClientToolResult::Ended(end()),
             j!({ "exitCode": 2, "signal": null }),
         ),
-        ("terminal/kill", ClientToolWork::Kill { terminal: 0 }, ClientToolResult::Fine, j!({})),
-        ("terminal/release", ClientToolWork::Release { terminal: 0 }, ClientToolResult::Fine, j!({})),
+        ("terminal/kill", ClientToolWork::Kill { terminal: 0 }, ClientToolResult::Done, j!({})),
+        ("terminal/release", ClientToolWork::Release { terminal: 0 }, ClientToolResult::Done, j!({})),
     ] {
         let mut bench = Bench::running();
         bench.request(4, method, j!({ "terminalId": "term-0" }));

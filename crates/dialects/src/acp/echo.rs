@@ -25,7 +25,8 @@ pub(super) struct Echo {
     /// The text without white space: agents trim it, and split it anywhere.
     text: String,
     /// The number of characters after `text`.
-    beyond: usize,
+    #[serde(rename = "beyond")]
+    excess: usize,
     /// The types of the other blocks.
     blocks: Vec<String>,
     /// `true` after anything that is not an echo; then nothing that follows is one.
@@ -48,15 +49,15 @@ fn read(block: &RawValue) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
 }
 
 impl Echo {
-    fn of(ticket: Ticket, content: &[Box<RawValue>]) -> Self {
-        let mut echo = Self { ticket, text: String::new(), beyond: 0, blocks: Vec::new(), differs: false };
+    fn new(ticket: Ticket, content: &[Box<RawValue>]) -> Self {
+        let mut echo = Self { ticket, text: String::new(), excess: 0, blocks: Vec::new(), differs: false };
         for (sort, text) in content.iter().filter_map(|block| read(block)) {
             match text {
                 Some(text) => text.chars().filter(|c| !c.is_whitespace()).for_each(|c| {
-                    if echo.beyond == 0 && echo.text.len() < COMPARED {
+                    if echo.excess == 0 && echo.text.len() < COMPARED {
                         echo.text.push(c);
                     } else {
-                        echo.beyond += 1;
+                        echo.excess += 1;
                     }
                 }),
                 None if echo.blocks.len() < BLOCKS => echo.blocks.push(sort.into_owned()),
@@ -67,19 +68,19 @@ impl Echo {
     }
 
     /// Returns whether a block continues the echo.
-    fn takes(&mut self, block: &RawValue) -> bool {
+    fn consume(&mut self, block: &RawValue) -> bool {
         match read(block) {
             Some((_, Some(text))) => {
-                let (mut at, mut beyond) = (0, self.beyond);
+                let (mut at, mut excess) = (0, self.excess);
                 for c in text.chars().filter(|c| !c.is_whitespace()) {
                     match self.text[at..].chars().next() {
                         Some(next) if next == c => at += c.len_utf8(),
-                        None if beyond > 0 => beyond -= 1,
+                        None if excess > 0 => excess -= 1,
                         _ => return false,
                     }
                 }
                 self.text.drain(..at);
-                self.beyond = beyond;
+                self.excess = excess;
                 true
             }
             Some((sort, None)) => {
@@ -94,11 +95,11 @@ impl Echo {
 impl Acp {
     /// Expects an echo of a prompt that is sent to the agent.
     pub(super) fn expect_echo(&mut self, ticket: Ticket, native: &NativeId, content: &[Box<RawValue>]) {
-        self.echoes.insert(native.clone(), Echo::of(ticket, content));
+        self.echoes.insert(native.clone(), Echo::new(ticket, content));
     }
 
     /// Returns the event body for a chunk of a user message; `None` if it is an echo of the prompt.
-    pub(super) fn heard_again(&mut self, frame: &Bytes, native: &NativeId, update: &RawValue) -> Option<Bytes> {
+    pub(super) fn chunk_body(&mut self, frame: &Bytes, native: &NativeId, update: &RawValue) -> Option<Bytes> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Chunk<'a> {
@@ -110,7 +111,7 @@ impl Acp {
         let (Some(echo), Some(chunk)) = (self.echoes.get_mut(native), object::<Chunk<'_>>(update)) else {
             return Some(whole);
         };
-        if !echo.differs && chunk.content.is_some_and(|content| echo.takes(content)) {
+        if !echo.differs && chunk.content.is_some_and(|content| echo.consume(content)) {
             return None;
         }
         echo.differs = true;
@@ -119,9 +120,9 @@ impl Acp {
         }
         // An id separates the message from the prompt before it.
         let Some(Fields(fields)) = object(update) else { return Some(whole) };
-        let theirs = fields.iter().filter(|(key, _)| key != "messageId");
-        let theirs: Vec<String> = theirs.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
-        let body = format!(r#"{{{},"messageId":"user-{}"}}"#, theirs.join(","), echo.ticket.0);
+        let members = fields.iter().filter(|(key, _)| key != "messageId");
+        let members: Vec<String> = members.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
+        let body = format!(r#"{{{},"messageId":"user-{}"}}"#, members.join(","), echo.ticket.0);
         let body = RawValue::from_string(body).unwrap_or_else(|_| update.to_owned());
         Some(String::from(Box::<str>::from(jsonrpc::owned(&body))).into())
     }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, member, object};
 use super::super::{AnsweredElsewhere, EventDraft, Outbox, RequestKey, RuntimeEvent};
 use super::ask::{PendingRequest, RequestSlot, elicited};
-use super::elicitation::{Elicitation, ElicitationForm, ask, filled, once_more, wanted};
+use super::elicitation::{Elicitation, ElicitationForm, ask, ask_again, filled, parse_form};
 use super::{Acp, Pending};
 use plexus_protocol::{Decision, NativeId};
 
@@ -20,37 +20,35 @@ impl Acp {
         };
         let native = match asked.session_id.as_deref() {
             Some(session) => Some(self.native(session)),
-            None => self.asked_within(asked.request_id),
+            None => self.requesting_session(asked.request_id),
         };
-        let Some(wanted) = wanted(params) else {
-            let what = "the agent requests input that cannot be shown: answered `cancel`";
-            let draft = EventDraft::error("elicitation_not_carried", what, Some(frame));
+        let Some(form) = parse_form(params) else {
+            let message = "the agent requests input that cannot be shown: answered `cancel`";
+            let draft = EventDraft::error("elicitation_not_carried", message, Some(frame));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         };
         if native.is_none() && self.sessions.is_empty() {
             // Without a session nobody would see the request, and the agent would wait forever.
-            let what = "the agent sent a request before any session was open: answered `cancel`";
-            let draft = EventDraft::error("elicitation_not_carried", what, Some(frame));
+            let message = "the agent sent a request before any session was open: answered `cancel`";
+            let draft = EventDraft::error("elicitation_not_carried", message, Some(frame));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
         }
-        match self.room(frame, &key, native.as_ref(), out) {
+        match self.request_slot(frame, &key, native.as_ref(), out) {
             RequestSlot::Free => {}
             RequestSlot::Taken => return,
             RequestSlot::Full => return self.held.push(native, key.id(), frame),
         }
-        let mut ask = ask(&key, &wanted, params, frame.clone());
+        let mut ask = ask(&key, &form, params, frame.clone());
         ask.tool_call_id = asked.tool_call_id;
-        self.asks.insert(
-            key,
-            PendingRequest::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) },
-        );
+        self.asks
+            .insert(key, PendingRequest::Elicitation { native: native.clone(), form, params: jsonrpc::owned(params) });
         out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
     }
 
     /// Returns the session of the gateway's request during which the agent asks.
-    fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
+    fn requesting_session(&self, id: Option<&RawValue>) -> Option<NativeId> {
         match self.pending.get(&id?.get().parse().ok()?)? {
             Pending::Prompt { native, .. } => Some(native.clone()),
             Pending::Call { native, .. } => native.clone(),
@@ -62,11 +60,11 @@ impl Acp {
     pub(super) fn elicit(
         &mut self,
         key: &RequestKey,
-        (native, wanted, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
+        (native, form, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
         decision: &Decision,
         out: &mut Outbox,
     ) {
-        let action = match (&wanted, decision) {
+        let action = match (&form, decision) {
             (ElicitationForm::Form(fields), decision) => match filled(fields, decision) {
                 Ok(Some(content)) => {
                     let accepted = serde_json::json!({ "action": "accept", "content": content });
@@ -74,13 +72,12 @@ impl Acp {
                 }
                 Ok(None) => "cancel",
                 Err(why) => {
-                    let ask = once_more(key, &wanted, &params, &why, decision);
-                    self.asks
-                        .insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), wanted, params });
+                    let ask = ask_again(key, &form, &params, &why, decision);
+                    self.asks.insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), form, params });
                     return out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
                 }
             },
-            (ElicitationForm::Yes, Decision::Option { id, .. }) if id == "accept" => {
+            (ElicitationForm::Confirmation, Decision::Option { id, .. }) if id == "accept" => {
                 let accepted = serde_json::json!({ "action": "accept", "content": {} });
                 return out.frames.push(jsonrpc::answer(key.id(), &accepted));
             }
@@ -95,7 +92,7 @@ impl Acp {
     pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
         let done = params.and_then(|params| member::<String>(params, "elicitationId"));
         let open = self.asks.iter().find_map(|(key, asked)| match asked {
-            PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
+            PendingRequest::Elicitation { form: ElicitationForm::Page { id: Some(id) }, .. }
                 if Some(id.as_str()) == done.as_deref() =>
             {
                 Some(key.clone())

@@ -20,7 +20,8 @@ use plexus_protocol::{
 #[derive(Clone, Serialize, Deserialize)]
 pub enum ElicitationForm {
     /// A confirmation: a form without fields.
-    Yes,
+    #[serde(rename = "Yes")]
+    Confirmation,
     /// A page to open.
     Page {
         /// The id by which the agent reports its completion.
@@ -138,8 +139,8 @@ fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Opti
         (Some(values), None) => values.into_iter().map(plain).collect(),
         (None, None) => return None,
     };
-    let twins = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|other| other.id == item.id));
-    (!items.is_empty() && !twins).then_some(items)
+    let has_duplicates = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|other| other.id == item.id));
+    (!items.is_empty() && !has_duplicates).then_some(items)
 }
 
 /// Reads the fields of a form; `None` if a required field is missing or cannot be shown.
@@ -152,7 +153,7 @@ fn form(schema: &RawValue) -> Option<Vec<Field>> {
     }
     let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
     for (name, property) in properties {
-        let required = required.iter().any(|wanted| *wanted == name);
+        let required = required.iter().any(|key| *key == name);
         match field(name.into_owned(), property, required) {
             Some(field) if fields.iter().any(|other| other.name == field.name) => return None,
             Some(field) => fields.push(field),
@@ -186,7 +187,7 @@ impl Field {
     }
 
     /// Returns a description of the values that fit the field.
-    fn wants(&self) -> String {
+    fn expected_values(&self) -> String {
         fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
             match (least, most) {
                 (Some(least), Some(most)) => format!(" from {least} to {most}"),
@@ -195,7 +196,7 @@ impl Field {
                 (None, None) => String::new(),
             }
         }
-        let of = |items: &[Item]| {
+        let list = |items: &[Item]| {
             items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
         };
         match &self.sort {
@@ -210,9 +211,9 @@ impl Field {
                 format!("{}{}", if *whole { "a whole number" } else { "a number" }, within(*least, *most))
             }
             FieldType::Truth => "true or false".into(),
-            FieldType::One(items) => format!("one of {}", of(items)),
+            FieldType::One(items) => format!("one of {}", list(items)),
             FieldType::Several { items, least, most } => {
-                format!("a list of {}, its length{}", of(items), within(*least, *most))
+                format!("a list of {}, its length{}", list(items), within(*least, *most))
             }
         }
     }
@@ -251,40 +252,42 @@ impl Field {
             FieldType::Truth => value.is_boolean(),
             FieldType::One(items) => among(items, value),
             FieldType::Several { items, .. } => value.as_array().is_some_and(|values| {
-                let twice = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
-                let few = self.bounds().count(values.len() as f64).is_ok();
-                !twice && few && values.iter().all(|value| among(items, value))
+                let has_duplicates = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
+                let is_count_valid = self.bounds().count(values.len() as f64).is_ok();
+                !has_duplicates && is_count_valid && values.iter().all(|value| among(items, value))
             }),
         }
     }
 }
 
 /// The suffix of the field with free text beside a choice.
-const OWN_WORDS: &str = "_custom";
+const FREE_TEXT: &str = "_custom";
 
 /// Returns the fields as questions: a choice and the field with free text beside it are one question.
 fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
     let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
-    let choice_of = |field: &Field| {
-        let name = field.name.strip_suffix(OWN_WORDS)?;
+    let paired_choice = |field: &Field| {
+        let name = field.name.strip_suffix(FREE_TEXT)?;
         let text = matches!(field.sort, FieldType::Text { .. });
         fields.iter().find(|other| text && other.name == name && chooses(other))
     };
-    let asked: Vec<&Field> = fields.iter().filter(|field| choice_of(field).is_none()).collect();
+    let main_fields: Vec<&Field> = fields.iter().filter(|field| paired_choice(field).is_none()).collect();
     let option = |item: &Item| QuestionOption {
         id: item.id.clone(),
         label: item.label.clone(),
         description: item.detail.clone(),
     };
-    let truth = |id: &str, label: &str| QuestionOption { id: id.into(), label: label.into(), description: None };
-    let only = asked.len() == 1;
-    asked
+    let boolean_option =
+        |id: &str, label: &str| QuestionOption { id: id.into(), label: label.into(), description: None };
+    let only = main_fields.len() == 1;
+    main_fields
         .into_iter()
         .map(|field| {
-            let paired = fields.iter().any(|other| choice_of(other).is_some_and(|choice| choice.name == field.name));
+            let paired =
+                fields.iter().any(|other| paired_choice(other).is_some_and(|choice| choice.name == field.name));
             let message_text = field.description.as_deref().or(message.filter(|_| only));
             let options = match &field.sort {
-                FieldType::Truth => vec![truth("true", "Yes"), truth("false", "No")],
+                FieldType::Truth => vec![boolean_option("true", "Yes"), boolean_option("false", "No")],
                 FieldType::One(items) | FieldType::Several { items, .. } => items.iter().map(option).collect(),
                 FieldType::Text { .. } | FieldType::Number { .. } => Vec::new(),
             };
@@ -298,7 +301,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
                 optional: !field.required && !paired,
                 options,
                 fits: field.bounds(),
-                own: paired.then(|| format!("{}{OWN_WORDS}", field.name)),
+                own: paired.then(|| format!("{}{FREE_TEXT}", field.name)),
                 field: None,
             }
         })
@@ -318,7 +321,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
         };
         let (chosen, own): (Vec<&String>, Vec<&String>) = message_text.iter().partition(|answer| offered(answer));
         if let Some(answer) = own.first() {
-            content.insert(format!("{name}{OWN_WORDS}"), answer.as_str().into());
+            content.insert(format!("{name}{FREE_TEXT}"), answer.as_str().into());
         }
         let Some(first) = chosen.first() else { continue };
         let value = match &field.sort {
@@ -328,7 +331,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
             FieldType::Text { .. } | FieldType::One(_) => first.as_str().into(),
         };
         if !field.fits(&value) {
-            return Err(format!("{} must be {}", field.label(), field.wants()));
+            return Err(format!("{} must be {}", field.label(), field.expected_values()));
         }
         content.insert(name.clone(), value);
     }
@@ -345,7 +348,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
 pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
-        false => Err(format!("{} must be {}", field.label(), field.wants())),
+        false => Err(format!("{} must be {}", field.label(), field.expected_values())),
     };
     match (fields, decision) {
         ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.sort {
@@ -375,7 +378,7 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
             for field in fields {
                 match content.get(&field.name) {
                     Some(value) if !field.fits(value) => {
-                        return Err(format!("{} must be {}", field.name, field.wants()));
+                        return Err(format!("{} must be {}", field.name, field.expected_values()));
                     }
                     None if field.required => return Err(format!("{} is missing", field.name)),
                     _ => {}
@@ -388,25 +391,26 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
 }
 
 /// Returns the form that the `params` of an elicitation describe; `None` if it cannot be shown.
-pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
-    let asked: Elicitation<'_> = object(params)?;
-    match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
-        (Some("url"), _, Some(_)) => Some(ElicitationForm::Page { id: asked.elicitation_id }),
-        (Some("form") | None, Some(schema), _) => form(schema)
-            .map(|fields| if fields.is_empty() { ElicitationForm::Yes } else { ElicitationForm::Form(fields) }),
+pub fn parse_form(params: &RawValue) -> Option<ElicitationForm> {
+    let elicitation: Elicitation<'_> = object(params)?;
+    match (elicitation.mode.as_deref(), elicitation.requested_schema, elicitation.url) {
+        (Some("url"), _, Some(_)) => Some(ElicitationForm::Page { id: elicitation.elicitation_id }),
+        (Some("form") | None, Some(schema), _) => form(schema).map(|fields| {
+            if fields.is_empty() { ElicitationForm::Confirmation } else { ElicitationForm::Form(fields) }
+        }),
         _ => None,
     }
 }
 
 /// Makes the request again, after an answer that does not fit, with the reason.
-pub fn once_more(
+pub fn ask_again(
     key: &RequestKey,
-    wanted: &ElicitationForm,
+    form: &ElicitationForm,
     params: &RawValue,
     why: &str,
     decision: &Decision,
 ) -> AgentRequest {
-    let mut ask = ask(key, wanted, params, Bytes::copy_from_slice(params.get().as_bytes()));
+    let mut ask = ask(key, form, params, Bytes::copy_from_slice(params.get().as_bytes()));
     ask.title = format!("{}. Once more: {}", why, ask.title);
     if let Decision::Value(Some(text)) = decision {
         ask.default_value = Some(text.clone());
@@ -415,7 +419,7 @@ pub fn once_more(
 }
 
 /// Makes the request to the user.
-pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
+pub fn ask(key: &RequestKey, form: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
@@ -428,15 +432,15 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
         format!("{}{description}", field.label())
     };
     let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
-    let text = match wanted {
-        ElicitationForm::Yes => pretty(schema.map_or("{}", RawValue::get)),
+    let text = match form {
+        ElicitationForm::Confirmation => pretty(schema.map_or("{}", RawValue::get)),
         ElicitationForm::Page { .. } => url.unwrap_or_default(),
         ElicitationForm::Form(fields) => match fields.as_slice() {
             [field] => describe(field),
             fields => {
                 let line = |field: &Field| {
                     let must = if field.required { "" } else { ", or left out" };
-                    format!("{:?} ({}{must}) {}", field.name, field.wants(), describe(field))
+                    format!("{:?} ({}{must}) {}", field.name, field.expected_values(), describe(field))
                 };
                 let lines: Vec<String> = fields.iter().map(line).collect();
                 format!("A JSON object with\n{}", lines.join("\n"))
@@ -444,19 +448,21 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
         },
     };
     let full_text = format!("{message_text}\n{text}").trim().to_owned();
-    ask.subject = match wanted {
+    ask.subject = match form {
         ElicitationForm::Form(fields) if fields.len() > 1 => {
             RequestSubject::Questions { questions: questions(fields, message.as_deref()), text: full_text }
         }
         _ => RequestSubject::Text(full_text),
     };
     ask.message = message;
-    match wanted {
+    match form {
         ElicitationForm::Form(fields) => match fields.as_slice() {
             [field] => {
-                let truth = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
+                let boolean_option = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
                 (ask.kind, ask.items, ask.multi) = match &field.sort {
-                    FieldType::Truth => (RequestType::Pick, vec![truth("true", "Yes"), truth("false", "No")], false),
+                    FieldType::Truth => {
+                        (RequestType::Pick, vec![boolean_option("true", "Yes"), boolean_option("false", "No")], false)
+                    }
                     FieldType::One(items) => (RequestType::Pick, items.clone(), false),
                     FieldType::Several { items, .. } => (RequestType::Pick, items.clone(), true),
                     FieldType::Text { .. } | FieldType::Number { .. } => (RequestType::Prompt, Vec::new(), false),
@@ -474,7 +480,7 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
                 ask.default_value = serde_json::to_string_pretty(&start).ok();
             }
         },
-        ElicitationForm::Yes | ElicitationForm::Page { .. } => {
+        ElicitationForm::Confirmation | ElicitationForm::Page { .. } => {
             ask.options = vec![
                 offer("accept", "Accept", Choice::AllowOnce),
                 offer("decline", "Decline", Choice::RejectOnce),

@@ -56,7 +56,7 @@ fn variables(vars: Option<&RawValue>, texts: &[Option<&str>]) -> Vec<Variable> {
 
 impl AuthMethod {
     /// Returns whether the method works by `authenticate`; otherwise the user signs in in a terminal.
-    fn here(&self) -> bool {
+    fn is_direct(&self) -> bool {
         self.sort.as_deref() != Some("terminal")
     }
 }
@@ -119,7 +119,7 @@ impl AgentCapabilities {
         }
         let (session, auth) = (members(agent.session_capabilities), members(agent.auth));
         let (prompt, mcp) = (members(agent.prompt_capabilities), members(agent.mcp_capabilities));
-        let ours = members(members(agent.meta).get("plexus"));
+        let extensions = members(members(agent.meta).get("plexus"));
         Self {
             load: has(agent.load_session),
             resume: has(session.get("resume")),
@@ -133,7 +133,7 @@ impl AgentCapabilities {
             embedded_context: has(prompt.get("embeddedContext")),
             mcp_http: has(mcp.get("http")),
             mcp_sse: has(mcp.get("sse")),
-            edits: has(ours.get("edits")),
+            edits: has(extensions.get("edits")),
             modes: false,
             models: false,
         }
@@ -212,7 +212,8 @@ impl Acp {
         let result = match reply {
             Ok(result) => result,
             Err(fault) => {
-                return self.fail(format!("the agent refused the handshake: {} ({})", fault.words(), fault.code), out);
+                return self
+                    .fail(format!("the agent refused the handshake: {} ({})", fault.full_message(), fault.code), out);
             }
         };
         let Some(hello) = object::<Hello<'_>>(result) else {
@@ -227,8 +228,8 @@ impl Acp {
             None => info.name,
         });
         self.agent = info.or_else(|| hello.meta.and_then(super::quirks::grok_info));
-        self.can = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
-        self.can.resume &= !super::quirks::loads_only(self.agent.as_deref());
+        self.capabilities = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
+        self.capabilities.resume &= !super::quirks::loads_only(self.agent.as_deref());
         let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         self.methods = methods
             .into_iter()
@@ -243,8 +244,8 @@ impl Acp {
             .collect();
         // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
         // requires a sign-in, the response to opening a session says so, and names the methods.
-        let wanted = self.auth_method.clone().filter(|wanted| self.has_method(wanted));
-        match wanted {
+        let auth_method = self.auth_method.clone().filter(|auth_method| self.has_method(auth_method));
+        match auth_method {
             Some(method) => self.authenticate(&method, None, out),
             None => self.ready(out),
         }
@@ -276,72 +277,75 @@ impl Acp {
             (then, Ok(_)) => {
                 self.authenticated = true;
                 match then {
-                    Some(wish) => self.open_session(wish, out),
+                    Some(opening) => self.open_session(opening, out),
                     None => self.ready(out),
                 }
             }
             (None, Err(fault)) => {
                 let method = self.auth_method.clone().unwrap_or_default();
                 let offered = self.offered();
-                self.fail(format!("the agent refused to sign in with `{method}`: {}. {offered}", fault.words()), out);
+                self.fail(
+                    format!("the agent refused to sign in with `{method}`: {}. {offered}", fault.full_message()),
+                    out,
+                );
             }
-            (Some(wish), Err(fault)) => {
-                let message = format!("signing in failed: {}. {}", fault.words(), self.offered());
+            (Some(opening), Err(fault)) => {
+                let message = format!("signing in failed: {}. {}", fault.full_message(), self.offered());
                 out.events
-                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
+                    .push(RuntimeEvent::NotOpened { ticket: opening.ticket, error: RuntimeError { message, ..fault } });
             }
         }
     }
 
     /// Handles an agent that opens nothing before a sign-in. The user is asked if a session is open; otherwise the
     /// error names the ways to sign in.
-    pub(super) fn sign_in(&mut self, frame: &Bytes, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+    pub(super) fn sign_in(&mut self, frame: &Bytes, opening: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
             // The variable is set or not: there is nothing to ask, so it is tried.
             let method = only.id.clone();
-            return self.authenticate(&method, Some(wish), out);
+            return self.authenticate(&method, Some(opening), out);
         }
-        let here = self.methods.iter().filter(|method| method.here());
+        let direct = self.methods.iter().filter(|method| method.is_direct());
         let items: Vec<Item> =
-            here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
+            direct.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
         // The key is not JSON, so no request of the agent has it.
-        let key = RequestKey::unique(format!("sign-in {}", wish.ticket.0));
+        let key = RequestKey::unique(format!("sign-in {}", opening.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
-            return self.not_signed_in(wish, fault, out);
+            return self.not_signed_in(opening, fault, out);
         }
         let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
         let mut ask = question(&key, RequestType::Pick, "The agent requires a sign-in", &params, frame.clone());
-        ask.subject = RequestSubject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
-        (ask.message, ask.items) = (Some(fault.words()), items);
-        self.asks.insert(key, PendingRequest::SignIn(wish));
+        ask.subject = RequestSubject::Text(format!("{}\nTo open a session in {}", fault.full_message(), opening.cwd));
+        (ask.message, ask.items) = (Some(fault.full_message()), items);
+        self.asks.insert(key, PendingRequest::SignIn(opening));
         out.events.push(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     }
 
     /// Signs in by the method that the user picked.
-    pub(super) fn sign_in_by(&mut self, wish: PendingOpen, decision: &Decision, out: &mut Outbox) {
+    pub(super) fn sign_in_by(&mut self, opening: PendingOpen, decision: &Decision, out: &mut Outbox) {
         let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
         match picked.filter(|id| self.has_method(id)) {
-            Some(method) => self.authenticate(method, Some(wish), out),
-            None => self.not_signed_in(wish, RuntimeError::new(AUTH_REQUIRED, "the sign-in was not completed"), out),
+            Some(method) => self.authenticate(method, Some(opening), out),
+            None => self.not_signed_in(opening, RuntimeError::new(AUTH_REQUIRED, "the sign-in was not completed"), out),
         }
     }
 
-    fn not_signed_in(&mut self, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
-        let message = self.wants_sign_in(&fault);
+    fn not_signed_in(&mut self, opening: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+        let message = self.sign_in_message(&fault);
         let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
         let error = RuntimeError { code: fault.code, message, data: Some(data) };
-        out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+        out.events.push(RuntimeEvent::NotOpened { ticket: opening.ticket, error });
     }
 
     /// Returns whether the agent has this method to sign in, without a terminal.
     pub(super) fn has_method(&self, id: &str) -> bool {
-        self.methods.iter().any(|method| method.here() && method.id == id)
+        self.methods.iter().any(|method| method.is_direct() && method.id == id)
     }
 
     /// Returns the error message for a required sign-in, with the reason and the ways to sign in.
-    pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
-        format!("the agent requires a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
+    pub(super) fn sign_in_message(&self, fault: &RuntimeError) -> String {
+        format!("the agent requires a sign-in: {}. {}", fault.full_message().trim_end_matches('.'), self.offered())
     }
 
     /// Lists the agent's ways to sign in, as text.

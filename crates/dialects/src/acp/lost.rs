@@ -16,29 +16,32 @@ impl Acp {
     pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
         let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
         let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
-        let ended =
-            |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: RunEnd::failed(fault().words()) };
+        let ended = |native, ticket: Ticket| RuntimeEvent::Ended {
+            native,
+            ticket,
+            end: RunEnd::failed(fault().full_message()),
+        };
         self.phase = Phase::Hello;
         self.echoes.clear();
         self.withdrawn.clear();
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_unstable_by_key(|(id, _)| *id);
         out.events.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
-            Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } | Pending::Mode { wish, .. } => {
-                Some(not_opened(wish.ticket))
-            }
+            Pending::Authenticate { then: Some(opening) }
+            | Pending::Open { opening, .. }
+            | Pending::Mode { opening, .. } => Some(not_opened(opening.ticket)),
             Pending::Prompt { ticket, native } => Some(ended(native, ticket)),
             Pending::Call { ticket, .. } => Some(RuntimeEvent::Replied { ticket, reply: Err(fault()) }),
             Pending::Initialize | Pending::Authenticate { then: None } | Pending::Rejoin { .. } => None,
         }));
         let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
         out.events.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
-        out.events.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
+        out.events.extend(self.stop_waiting().map(|opening| not_opened(opening.ticket)));
         // The agent opens its requests again if it still needs them.
-        for (key, asked) in std::mem::take(&mut self.asks) {
-            let native = asked.native().cloned();
-            if let PendingRequest::SignIn(wish) = &asked {
-                out.events.push(not_opened(wish.ticket));
+        for (key, request) in std::mem::take(&mut self.asks) {
+            let native = request.native().cloned();
+            if let PendingRequest::SignIn(opening) = &request {
+                out.events.push(not_opened(opening.ticket));
             }
             out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
         }
@@ -55,7 +58,7 @@ impl Acp {
         let mut natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         natives.sort_unstable();
         for native in natives {
-            let by = match (self.can.resume, self.can.load) {
+            let by = match (self.capabilities.resume, self.capabilities.load) {
                 (true, _) => OpenMethod::Resume,
                 (_, true) => OpenMethod::Load,
                 (_, false) => {
@@ -82,7 +85,7 @@ impl Acp {
     ) {
         match reply {
             Ok(result) => {
-                let (models, drafts) = SessionModels::of_new_session(frame, result);
+                let (models, drafts) = SessionModels::from_new_session(frame, result);
                 if let Some(session) = self.sessions.get_mut(&native) {
                     session.models = models;
                     self.lists.share(&mut session.models);
@@ -99,13 +102,15 @@ impl Acp {
     fn not_rejoined(&mut self, native: NativeId, fault: &RuntimeError, out: &mut Outbox) {
         self.past.remove(&native);
         self.sessions.remove(&native);
-        let why =
-            format!("after the connection was lost, the agent did not reopen this conversation: {}", fault.words());
+        let why = format!(
+            "after the connection was lost, the agent did not reopen this conversation: {}",
+            fault.full_message()
+        );
         let draft = EventDraft::error("session_lost", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native), draft });
     }
 
     fn stop_waiting(&mut self) -> impl Iterator<Item = PendingOpen> + use<> {
-        std::mem::take(&mut self.waiting).into_iter().map(super::open::DeferredLoad::into_wish)
+        std::mem::take(&mut self.waiting).into_iter().map(super::open::DeferredLoad::into_opening)
     }
 }

@@ -84,14 +84,14 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         phase: Phase::Hello,
         authenticated: false,
         agent: None,
-        can: AgentCapabilities::default(),
+        capabilities: AgentCapabilities::default(),
         methods: Vec::new(),
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
         held: HeldQuestions::default(),
         withdrawn: HashMap::new(),
-        asked: 0,
+        request_count: 0,
         sessions: HashMap::new(),
         lists: models::ModelLists::default(),
         past: HashMap::new(),
@@ -119,12 +119,14 @@ enum Pending {
         then: Option<PendingOpen>,
     },
     Open {
-        wish: PendingOpen,
+        #[serde(rename = "wish")]
+        opening: PendingOpen,
         by: OpenMethod,
     },
     /// The change of a new conversation out of the mode in which its agent never asks; `opened` is the response that opened it.
     Mode {
-        wish: PendingOpen,
+        #[serde(rename = "wish")]
+        opening: PendingOpen,
         opened: Box<RawValue>,
         mode: String,
     },
@@ -170,8 +172,8 @@ struct Acp {
     #[serde(default)]
     authenticated: bool,
     agent: Option<String>,
-    #[serde(default)]
-    can: AgentCapabilities,
+    #[serde(default, rename = "can")]
+    capabilities: AgentCapabilities,
     #[serde(default)]
     methods: Vec<AuthMethod>,
     next: u64,
@@ -187,8 +189,8 @@ struct Acp {
     withdrawn: HashMap<NativeId, bool>,
     /// The number of requests of the agent that were given a key, which is the occurrence of the next one. A request is
     /// counted where it is read, so that the number is the same when the agent's output is read again.
-    #[serde(default)]
-    asked: u64,
+    #[serde(default, rename = "asked")]
+    request_count: u64,
     /// The open sessions; saved separately.
     #[serde(skip)]
     sessions: HashMap<NativeId, Session>,
@@ -355,7 +357,7 @@ impl Dialect for Acp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.can.capabilities()
+        self.capabilities.capabilities()
     }
 
     fn fixed_folder(&self) -> bool {
@@ -380,7 +382,7 @@ impl Dialect for Acp {
 }
 
 /// Makes an error event.
-fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+fn error_event(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
     EventDraft::error(code, message, frame.as_ref())
 }
 
@@ -399,8 +401,8 @@ impl Acp {
 
     /// Returns a key for a request of the agent that was just read, different from that of every earlier one with the same id.
     fn key(&mut self, id: &str) -> RequestKey {
-        self.asked += 1;
-        RequestKey::nth(id, self.asked)
+        self.request_count += 1;
+        RequestKey::nth(id, self.request_count)
     }
 
     /// Returns the session with this name; it shares memory with the last one named.
@@ -457,7 +459,7 @@ impl Acp {
                 self.follow(&native, &id, ended);
                 if ended || replayed {
                     self.known.remove(&native, &id);
-                } else if let Some(update) = ToolCallState::of(frame, update) {
+                } else if let Some(update) = ToolCallState::read(frame, update) {
                     news = Some((native.clone(), id.to_string(), update));
                 }
                 tool = Some(ToolCallRef::new(id.into_owned(), ended));
@@ -473,7 +475,7 @@ impl Acp {
         }
         let body = match kind {
             _ if replayed => open::marked(update),
-            Kind::UserMessageChunk => match self.heard_again(frame, &native, update) {
+            Kind::UserMessageChunk => match self.chunk_body(frame, &native, update) {
                 Some(body) => body,
                 None => return,
             },
@@ -481,9 +483,9 @@ impl Acp {
         };
         let draft = EventDraft { kind, body, native: Some(frame.clone()), tool, title };
         let spent = match kind {
-            Kind::UsageUpdate => usage::of_update(update),
+            Kind::UsageUpdate => usage::update_report(update),
             Kind::AgentMessageChunk if !replayed && quirks::spends_in_chunks(self.agent.as_deref()) => {
-                usage::of_chunk(update)
+                usage::chunk_report(update)
             }
             _ => None,
         };
@@ -491,7 +493,7 @@ impl Acp {
         out.events.extend(spent.map(|report| RuntimeEvent::Spent { native, report }));
         if let Some((native, tool, update)) = news {
             self.known.record(&native, &tool, update);
-            self.asks_again(frame, &native, &tool, out);
+            self.report_again(frame, &native, &tool, out);
         }
     }
 
@@ -549,16 +551,18 @@ impl Acp {
         match (pending, reply) {
             (Pending::Initialize, reply) => self.initialized(reply, out),
             (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
-            (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
-            (Pending::Mode { wish, opened, mode }, reply) => self.mode_set(frame, wish, &opened, mode, reply, out),
+            (Pending::Open { opening, by }, Ok(result)) => self.opened(frame, opening, by, result, out),
+            (Pending::Mode { opening, opened, mode }, reply) => {
+                self.mode_set(frame, opening, &opened, mode, reply, out)
+            }
             (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
-            (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
+            (Pending::Open { opening, by }, Err(fault)) => self.not_opened(frame, opening, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {
                 self.echoes.remove(&native);
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
                 let stopped = self.withdrawn.remove(&native).unwrap_or_default();
-                if let Some(report) = usage::of_turn(self.agent.as_deref(), result) {
+                if let Some(report) = usage::turn_report(self.agent.as_deref(), result) {
                     out.events.push(RuntimeEvent::Spent { native: native.clone(), report });
                 }
                 let end = ended(result, frame, stopped);
@@ -571,11 +575,11 @@ impl Acp {
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
                 if fault.code == AUTH_REQUIRED {
-                    let message = self.wants_sign_in(&fault);
+                    let message = self.sign_in_message(&fault);
                     fault = RuntimeError::new(fault.code, message);
                 }
                 let cancelled = fault.code == REQUEST_CANCELLED;
-                let mut end = RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.words()) };
+                let mut end = RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.full_message()) };
                 if cancelled {
                     end.status = RunStatus::Cancelled;
                 }

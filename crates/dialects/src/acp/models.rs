@@ -99,7 +99,7 @@ struct Choice<'a> {
 
 impl SessionModels {
     /// Returns the models of a session that was just opened, and the events that report its settings.
-    pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
+    pub(super) fn from_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Mode<'a> {
@@ -127,7 +127,7 @@ impl SessionModels {
         }
         match new.config_options {
             Some(options) => {
-                models.options_are(options);
+                models.set_options(options);
                 drafts.push(options_draft(options, frame));
             }
             None if !models.offered.is_empty() => drafts.push(models.draft(frame)),
@@ -139,18 +139,18 @@ impl SessionModels {
     /// Reads a `config_option_update`, or a response with the same member.
     pub(super) fn options_changed(&mut self, update: &RawValue) {
         if let Some(options) = object::<NewSession<'_>>(update).and_then(|update| update.config_options) {
-            self.options_are(options);
+            self.set_options(options);
         }
     }
 
-    fn options_are(&mut self, options: &RawValue) {
+    fn set_options(&mut self, options: &RawValue) {
         let Ok(options) = serde_json::from_str::<Vec<&RawValue>>(options.get()) else { return };
         let mut options: Vec<_> = options.into_iter().filter_map(object::<ConfigOption<'_>>).collect();
-        let of = |wanted: &str, options: &[ConfigOption<'_>]| {
-            options.iter().position(|option| option.category.as_deref() == Some(wanted))
+        let position = |category: &str, options: &[ConfigOption<'_>]| {
+            options.iter().position(|option| option.category.as_deref() == Some(category))
         };
-        self.modes |= of("mode", &options).is_some();
-        let Some(model) = of("model", &options).map(|at| options.swap_remove(at)) else { return };
+        self.modes |= position("mode", &options).is_some();
+        let Some(model) = position("model", &options).map(|at| options.swap_remove(at)) else { return };
         self.current = model.current_value.and_then(string).map(std::borrow::Cow::into_owned);
         self.option = Some(model.id);
         let mut offered = Vec::new();

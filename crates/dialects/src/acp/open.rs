@@ -11,7 +11,7 @@ use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
 use super::models::{SessionModels, mode_draft, mode_in};
 use super::quirks;
-use super::{AUTH_REQUIRED, Acp, McpServer, Pending, trouble};
+use super::{AUTH_REQUIRED, Acp, McpServer, Pending, error_event};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 
 /// The unit of all waits here. Only one wake-up is requested at a time: however early the first one is (a gateway that
@@ -55,13 +55,14 @@ impl OpenMethod {
 /// A conversation to load later.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DeferredLoad {
-    wish: PendingOpen,
+    #[serde(rename = "wish")]
+    opening: PendingOpen,
     ticks: u32,
 }
 
 impl DeferredLoad {
-    pub(super) fn into_wish(self) -> PendingOpen {
-        self.wish
+    pub(super) fn into_opening(self) -> PendingOpen {
+        self.opening
     }
 }
 
@@ -101,25 +102,25 @@ fn repeats(kind: Kind) -> bool {
 
 impl Acp {
     /// Opens a conversation by a method that the agent has.
-    pub(super) fn open_session(&mut self, wish: PendingOpen, out: &mut Outbox) {
-        let Some(ResumeTarget { native, known, .. }) = wish.resume.clone() else {
-            return self.open_by(OpenMethod::New, wish, out);
+    pub(super) fn open_session(&mut self, opening: PendingOpen, out: &mut Outbox) {
+        let Some(ResumeTarget { native, known, .. }) = opening.resume.clone() else {
+            return self.open_by(OpenMethod::New, opening, out);
         };
         if self.prompted(&native) {
             // An agent that loads a conversation with a run in progress loses the run.
             let error =
                 RuntimeError::new(INTERNAL, format!("the conversation {native} is running: it cannot be reopened now"));
-            return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket: opening.ticket, error });
         }
-        match (self.can.resume, self.can.load) {
-            (true, load) if known || !load => self.open_by(OpenMethod::Resume, wish, out),
+        match (self.capabilities.resume, self.capabilities.load) {
+            (true, load) if known || !load => self.open_by(OpenMethod::Resume, opening, out),
             (_, true) => match quirks::load_later(self.agent.as_deref()) {
-                Some(quirk) => self.load_later(wish, &native, quirk, out),
-                None => self.open_by(OpenMethod::Load, wish, out),
+                Some(quirk) => self.load_later(opening, &native, quirk, out),
+                None => self.open_by(OpenMethod::Load, opening, out),
             },
             (_, false) => {
                 let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent cannot reopen a conversation");
-                self.lost(wish, fault, out);
+                self.lost(opening, fault, out);
             }
         }
     }
@@ -127,21 +128,21 @@ impl Acp {
     /// Loads a conversation later, because the agent would lose its messages now.
     fn load_later(
         &mut self,
-        wish: PendingOpen,
+        opening: PendingOpen,
         native: &NativeId,
         (ticks, message): (u32, &'static str),
         out: &mut Outbox,
     ) {
         let why = format!("{message}: this one will be opened in {ticks} seconds");
-        let draft = trouble("opening_waits", &why, None);
+        let draft = error_event("opening_waits", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
-        self.waiting.push(DeferredLoad { wish, ticks: ticks + 1 });
+        self.waiting.push(DeferredLoad { opening, ticks: ticks + 1 });
         out.wake_after = Some(TICK);
     }
 
-    fn open_by(&mut self, by: OpenMethod, wish: PendingOpen, out: &mut Outbox) {
-        let PendingOpen { cwd, resume, mcp_servers, .. } = wish.clone();
-        self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref(), &mcp_servers), out);
+    fn open_by(&mut self, by: OpenMethod, opening: PendingOpen, out: &mut Outbox) {
+        let PendingOpen { cwd, resume, mcp_servers, .. } = opening.clone();
+        self.send_open(Pending::Open { opening, by }, by, (&cwd, resume.as_ref(), &mcp_servers), out);
     }
 
     /// Sends the request that opens a conversation.
@@ -177,7 +178,7 @@ impl Acp {
     pub(super) fn opened(
         &mut self,
         frame: &Bytes,
-        wish: PendingOpen,
+        opening: PendingOpen,
         by: OpenMethod,
         result: &RawValue,
         out: &mut Outbox,
@@ -186,10 +187,10 @@ impl Acp {
             && let Some(native) = self.named(Some(result))
         {
             let params = SetSessionModeRequest::new(native.to_string(), mode);
-            let pending = Pending::Mode { wish, opened: result.to_owned(), mode: mode.to_owned() };
+            let pending = Pending::Mode { opening, opened: result.to_owned(), mode: mode.to_owned() };
             return self.request(pending, "session/set_mode", &params, out);
         }
-        self.report_opened(frame, wish, by, result, out);
+        self.report_opened(frame, opening, by, result, out);
     }
 
     /// Handles the response to the change of the mode of a new conversation. If the agent refuses it, the conversation
@@ -197,7 +198,7 @@ impl Acp {
     pub(super) fn mode_set(
         &mut self,
         frame: &Bytes,
-        wish: PendingOpen,
+        opening: PendingOpen,
         opened: &RawValue,
         mode: String,
         reply: Result<&RawValue, RuntimeError>,
@@ -206,35 +207,42 @@ impl Acp {
         if let Err(fault) = reply {
             let message = format!(
                 "the agent starts in a mode in which it does not ask, and does not leave it: {}",
-                fault.words()
+                fault.full_message()
             );
             let error = RuntimeError { message, ..fault };
-            return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+            return out.events.push(RuntimeEvent::NotOpened { ticket: opening.ticket, error });
         }
         let native = self.named(Some(opened));
-        self.report_opened(frame, wish, OpenMethod::New, opened, out);
+        self.report_opened(frame, opening, OpenMethod::New, opened, out);
         out.events.push(RuntimeEvent::Event { native, draft: mode_draft(mode, frame) });
     }
 
-    fn report_opened(&mut self, frame: &Bytes, wish: PendingOpen, by: OpenMethod, result: &RawValue, out: &mut Outbox) {
-        let PendingOpen { ticket, cwd, resume, mcp_servers, instead } = wish;
+    fn report_opened(
+        &mut self,
+        frame: &Bytes,
+        opening: PendingOpen,
+        by: OpenMethod,
+        result: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let PendingOpen { ticket, cwd, resume, mcp_servers, instead } = opening;
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
             let error = RuntimeError::new(INTERNAL, "the agent opened a session without an identifier");
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
-        let (models, mut drafts) = SessionModels::of_new_session(frame, result);
-        self.can.modes |= models.modes;
-        self.can.models |= !models.offered.is_empty();
+        let (models, mut drafts) = SessionModels::from_new_session(frame, result);
+        self.capabilities.modes |= models.modes;
+        self.capabilities.models |= !models.offered.is_empty();
         self.hold(native.clone(), cwd, mcp_servers, models);
         self.await_quiet(&native, out);
         if let Some(why) = instead {
             let why = format!("{why}: a new one was opened instead, and the agent does not know the previous messages");
-            drafts.push(trouble("not_resumed", &why, None));
+            drafts.push(error_event("not_resumed", &why, None));
         }
         if by == OpenMethod::Resume && !known {
             let why = "this agent does not replay earlier messages: the conversation continues from here";
-            drafts.push(trouble("past_unknown", why, None));
+            drafts.push(error_event("past_unknown", why, None));
         }
         let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
@@ -254,33 +262,36 @@ impl Acp {
     pub(super) fn not_opened(
         &mut self,
         frame: &Bytes,
-        wish: PendingOpen,
+        opening: PendingOpen,
         by: OpenMethod,
         fault: RuntimeError,
         out: &mut Outbox,
     ) {
-        if let (OpenMethod::Load, Some(resume)) = (by, &wish.resume) {
+        if let (OpenMethod::Load, Some(resume)) = (by, &opening.resume) {
             self.past.remove(&resume.native);
         }
         if fault.code == AUTH_REQUIRED {
-            return self.sign_in(frame, wish, fault, out);
+            return self.sign_in(frame, opening, fault, out);
         }
-        self.lost(wish, fault, out);
+        self.lost(opening, fault, out);
     }
 
     /// Opens a new conversation in place of one that cannot be opened, if the log has its past.
-    fn lost(&mut self, mut wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
-        match wish.resume.take() {
+    fn lost(&mut self, mut opening: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+        match opening.resume.take() {
             Some(ResumeTarget { known: true, .. }) => {
-                wish.instead = Some(format!("the agent could not reopen the conversation ({})", fault.words()));
-                self.open_by(OpenMethod::New, wish, out);
+                opening.instead =
+                    Some(format!("the agent could not reopen the conversation ({})", fault.full_message()));
+                self.open_by(OpenMethod::New, opening, out);
             }
             Some(ResumeTarget { native, known: false, .. }) => {
-                let message = format!("the conversation {native} cannot be opened: {}", fault.words());
+                let message = format!("the conversation {native} cannot be opened: {}", fault.full_message());
                 out.events
-                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
+                    .push(RuntimeEvent::NotOpened { ticket: opening.ticket, error: RuntimeError { message, ..fault } });
             }
-            None => out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
+            None => {
+                out.events.push(RuntimeEvent::NotOpened { ticket: opening.ticket, error: fault.with_full_message() })
+            }
         }
     }
 
@@ -331,7 +342,7 @@ impl Acp {
         for mut waiting in std::mem::take(&mut self.waiting) {
             waiting.ticks = waiting.ticks.saturating_sub(1);
             match waiting.ticks {
-                0 => self.open_by(OpenMethod::Load, waiting.wish, out),
+                0 => self.open_by(OpenMethod::Load, waiting.opening, out),
                 _ => self.waiting.push(waiting),
             }
         }
@@ -364,10 +375,11 @@ pub(super) fn marked(update: &RawValue) -> Bytes {
     let mut meta = format!("{{{MARK}}}");
     for (key, value) in &fields {
         if key == "_meta" {
-            if let Some(Fields(theirs)) = object(value) {
-                let kept = theirs.iter().filter(|(key, _)| key != "plexus");
-                let kept: Vec<String> = kept.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
-                meta = format!("{{{}}}", [&[MARK.to_owned()], &kept[..]].concat().join(","));
+            if let Some(Fields(existing)) = object(value) {
+                let members = existing.iter().filter(|(key, _)| key != "plexus");
+                let members: Vec<String> =
+                    members.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
+                meta = format!("{{{}}}", [&[MARK.to_owned()], &members[..]].concat().join(","));
             }
             continue;
         }

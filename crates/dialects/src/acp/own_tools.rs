@@ -41,8 +41,9 @@ impl Acp {
             }
             ServerField::CallIdPrefix { option } => {
                 let id = tool.filter(|_| options.iter().any(|offer| offer.id == option))?;
-                let of = |own: &str| id.strip_prefix("mcp_").and_then(|id| id.strip_prefix(own)?.strip_prefix('_'));
-                self.own_servers(native).any(|own| of(own).is_some())
+                let tool_name =
+                    |own: &str| id.strip_prefix("mcp_").and_then(|id| id.strip_prefix(own)?.strip_prefix('_'));
+                self.own_servers(native).any(|own| tool_name(own).is_some())
             }
         };
         let offer = options.iter().find(|offer| offer.kind == Choice::AllowOnce).filter(|_| is_own)?;
@@ -60,7 +61,7 @@ impl Acp {
     /// Returns the `_meta` for opening a session, with the tools of the gateway's own servers among the allowed ones.
     pub(super) fn meta_allowing(&self, servers: &[McpServer]) -> Option<Box<RawValue>> {
         let given = self.session_meta.clone();
-        let Some(AllowedTools { place, prefix }) = quirks::allowed_tools(self.agent.as_deref()) else { return given };
+        let Some(AllowedTools { path, prefix }) = quirks::allowed_tools(self.agent.as_deref()) else { return given };
         let tools = servers.iter().filter_map(|server| match server {
             // A server's name alone allows all its tools.
             McpServer::Own { name, .. } => Some(format!("{prefix}{name}")),
@@ -72,7 +73,7 @@ impl Acp {
         }
         let mut meta: Value = given.as_ref().and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
         let mut at = &mut meta;
-        for member in place {
+        for member in path {
             if !at.is_object() {
                 *at = json!({});
             }

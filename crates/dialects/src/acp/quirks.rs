@@ -18,7 +18,7 @@ pub(super) struct Quirk {
     pub(super) versions: &'static str,
     /// The behavior of the agent.
     #[cfg(test)]
-    pub(super) what: &'static str,
+    pub(super) behavior: &'static str,
     /// The reason for the treatment, or for the behavior.
     #[cfg(test)]
     pub(super) why: &'static str,
@@ -44,7 +44,7 @@ pub(super) enum CommandField {
 pub(super) enum Treatment {
     /// Reads the command from these fields, in this order.
     Commands {
-        places: &'static [CommandField],
+        fields: &'static [CommandField],
         /// The recording that demonstrates it.
         #[cfg(test)]
         recording: &'static str,
@@ -92,7 +92,7 @@ pub(super) enum Treatment {
 #[derive(Clone, Copy)]
 pub(super) struct AllowedTools {
     /// The list of allowed tools in `_meta`: the members that lead to it.
-    pub(super) place: &'static [&'static str],
+    pub(super) path: &'static [&'static str],
     /// The text before the server's name.
     pub(super) prefix: &'static str,
 }
@@ -110,9 +110,9 @@ pub(super) enum ServerField {
 }
 
 macro_rules! commands {
-    ($places:expr, $recording:literal) => {
+    ($fields:expr, $recording:literal) => {
         Treatment::Commands {
-            places: &$places,
+            fields: &$fields,
             #[cfg(test)]
             recording: include_str!(concat!("../../../../tests/recordings/", $recording, ".ndjson")),
         }
@@ -120,12 +120,12 @@ macro_rules! commands {
 }
 
 macro_rules! quirks {
-    ($({ agent: $agent:literal, versions: $versions:literal, what: $what:literal, why: $why:literal, test: $test:literal, then: $then:expr })*) => {
+    ($({ agent: $agent:literal, versions: $versions:literal, behavior: $behavior:literal, why: $why:literal, test: $test:literal, then: $then:expr })*) => {
         /// All quirks.
         pub(super) const QUIRKS: &[Quirk] = &[$(Quirk {
             agent: $agent,
             #[cfg(test)] versions: $versions,
-            #[cfg(test)] what: $what,
+            #[cfg(test)] behavior: $behavior,
             #[cfg(test)] why: $why,
             #[cfg(test)] test: $test,
             then: $then,
@@ -137,7 +137,7 @@ quirks! {
     {
         agent: "gemini",
         versions: "0.61.0",
-        what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
+        behavior: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
         why: "making and loading write to the same file, which is named after that minute; the dialect has no clock and does not know when it was made, so it waits for a whole minute, and some seconds for clocks and the first tick",
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, message: "Gemini CLI loses a conversation that is reopened within the \
@@ -146,7 +146,7 @@ quirks! {
     {
         agent: "gemini",
         versions: "0.61.0",
-        what: "responds to `session/load` before it replays the past, by seconds on a busy machine",
+        behavior: "responds to `session/load` before it replays the past, by seconds on a busy machine",
         why: "messages after the prompt would count as part of the run; it loads no conversation without messages, so a replay always comes",
         test: "acp_quirk_gemini_replay_is_waited_for_after_the_response",
         then: Treatment::ReplaysLate { ticks: 20 }
@@ -154,7 +154,7 @@ quirks! {
     {
         agent: "gemini",
         versions: "0.61.0",
-        what: "asks before every call of an MCP tool, whatever the tool's annotations say",
+        behavior: "asks before every call of an MCP tool, whatever the tool's annotations say",
         why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::CallIdPrefix { option: "proceed_always_server" })
@@ -162,7 +162,7 @@ quirks! {
     {
         agent: "qwen",
         versions: "0.24.4",
-        what: "asks before every call of an MCP tool, whatever the tool's annotations say",
+        behavior: "asks before every call of an MCP tool, whatever the tool's annotations say",
         why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::MetaServerId)
@@ -170,7 +170,7 @@ quirks! {
     {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
-        what: "opens conversations in the mode `auto`, in which it decides itself what to allow, unless a setting names a mode",
+        behavior: "opens conversations in the mode `auto`, in which it decides itself what to allow, unless a setting names a mode",
         why: "users of a gateway expect to be asked; the mode can be chosen in the session",
         test: "acp_quirk_new_conversations_leave_the_mode_without_requests",
         then: Treatment::AsksIn { from: "auto", mode: "default" }
@@ -178,15 +178,15 @@ quirks! {
     {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
-        what: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
+        behavior: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
         why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
-        then: Treatment::AllowedTools(AllowedTools { place: &["claudeCode", "options", "allowedTools"], prefix: "mcp__" })
+        then: Treatment::AllowedTools(AllowedTools { path: &["claudeCode", "options", "allowedTools"], prefix: "mcp__" })
     }
     {
         agent: "gemini",
         versions: "0.61.0",
-        what: "asks with a title that is the command, and no input; the announced call is never sent",
+        behavior: "asks with a title that is the command, and no input; the announced call is never sent",
         why: "the general rules take no title for a command",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
@@ -194,7 +194,7 @@ quirks! {
     {
         agent: "qwen",
         versions: "0.24.4",
-        what: "asks as the agent that it is a fork of",
+        behavior: "asks as the agent that it is a fork of",
         why: "the general rules take no title for a command",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
@@ -202,7 +202,7 @@ quirks! {
     {
         agent: "OpenCode",
         versions: "1.18.33",
-        what: "sends the command only in the input",
+        behavior: "sends the command only in the input",
         why: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "opencode")
@@ -210,7 +210,7 @@ quirks! {
     {
         agent: "codex",
         versions: "0.16.0",
-        what: "sends the command only in the input",
+        behavior: "sends the command only in the input",
         why: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "codex-acp")
@@ -218,7 +218,7 @@ quirks! {
     {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
-        what: "asks with the call's identifier alone; the announced call has the input",
+        behavior: "asks with the call's identifier alone; the announced call has the input",
         why: "details that the question lacks are read from the announcement",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "vibe")
@@ -226,7 +226,7 @@ quirks! {
     {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
-        what: "reports the tokens of the whole session in the response to each prompt",
+        behavior: "reports the tokens of the whole session in the response to each prompt",
         why: "other agents report those of the turn; added up, a session would seem to cost many times its price",
         test: "acp_usage_of_vibe_is_the_sum_of_its_session",
         then: Treatment::SumsUsage
@@ -234,7 +234,7 @@ quirks! {
     {
         agent: "qwen",
         versions: "0.24.4",
-        what: "reports the tokens of each model call in an empty chunk of its message, and none in the response",
+        behavior: "reports the tokens of each model call in an empty chunk of its message, and none in the response",
         why: "it reports them nowhere else",
         test: "acp_usage_of_a_model_call_is_read_from_a_chunk",
         then: Treatment::SpendsInChunks
@@ -242,7 +242,7 @@ quirks! {
     {
         agent: "Kimi",
         versions: "1.51.0",
-        what: "sends no input: the announced call has it as text, and the question describes it",
+        behavior: "sends no input: the announced call has it as text, and the question describes it",
         why: "only the text is the command to the letter",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Text], "kimi")
@@ -250,7 +250,7 @@ quirks! {
     {
         agent: "fast-agent",
         versions: "0.4.0 and later",
-        what: "runs commands in the folder of its process and ignores the `cwd` of the session",
+        behavior: "runs commands in the folder of its process and ignores the `cwd` of the session",
         why: "a request has to name the folder in which its command runs",
         test: "acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process",
         then: Treatment::FixedFolder
@@ -258,7 +258,7 @@ quirks! {
     {
         agent: "fast-agent",
         versions: "0.10.48",
-        what: "replays the past in response to `session/resume`, too",
+        behavior: "replays the past in response to `session/resume`, too",
         why: "ACP says that a resumed conversation is not replayed, so the log would have its past twice",
         test: "acp_quirk_fast_agent_is_never_told_to_resume",
         then: Treatment::LoadsOnly
@@ -266,7 +266,7 @@ quirks! {
     {
         agent: "grok",
         versions: "1.0.41",
-        what: "sends notifications of its own beside those of ACP, about ten for each prompt",
+        behavior: "sends notifications of its own beside those of ACP, about ten for each prompt",
         why: "each would be an event that no client can show",
         test: "acp_quirk_notifications_of_grok_are_not_logged",
         then: Treatment::Repeats {
@@ -306,41 +306,43 @@ pub(super) fn grok_info(meta: &RawValue) -> Option<String> {
     grok_shell.then(|| format!("grok {agent_version}"))
 }
 
-fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
+fn quirks_for(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
     QUIRKS.iter().filter(move |quirk| agent.is_some_and(|agent| agent.starts_with(quirk.agent)))
 }
 
 /// Returns the fields in which an agent sends the command, if they are known.
-pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
-    of(agent).find_map(|quirk| if let Treatment::Commands { places, .. } = quirk.then { Some(places) } else { None })
+pub(super) fn command_fields(agent: Option<&str>) -> Option<&'static [CommandField]> {
+    quirks_for(agent)
+        .find_map(|quirk| if let Treatment::Commands { fields, .. } = quirk.then { Some(fields) } else { None })
 }
 
 /// Returns the time that a load waits for an agent that would lose the conversation, in seconds, and the message for the user.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
-    of(agent).find_map(|quirk| {
+    quirks_for(agent).find_map(|quirk| {
         if let Treatment::LoadLater { ticks, message } = quirk.then { Some((ticks, message)) } else { None }
     })
 }
 
 /// Returns the maximum wait for the beginning of a replay after the response to a load, in seconds, if the agent replays only then.
 pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
-    of(agent).find_map(|quirk| if let Treatment::ReplaysLate { ticks } = quirk.then { Some(ticks) } else { None })
+    quirks_for(agent)
+        .find_map(|quirk| if let Treatment::ReplaysLate { ticks } = quirk.then { Some(ticks) } else { None })
 }
 
 /// Returns the field in which an agent names the MCP server of a tool call, if the gateway answers for its own server.
 pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
-    of(agent).find_map(|quirk| if let Treatment::OwnTools(field) = quirk.then { Some(field) } else { None })
+    quirks_for(agent).find_map(|quirk| if let Treatment::OwnTools(field) = quirk.then { Some(field) } else { None })
 }
 
 /// Returns the place and form of the agent's list of allowed tools.
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
-    of(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
+    quirks_for(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
 }
 
 /// Returns the mode in which the agent asks, if it opened a new conversation in one in which it does not.
 pub(super) fn asking_mode(agent: Option<&str>, opened_in: Option<String>) -> Option<&'static str> {
     let opened_in = opened_in?;
-    of(agent).find_map(|quirk| match quirk.then {
+    quirks_for(agent).find_map(|quirk| match quirk.then {
         Treatment::AsksIn { from, mode } if from == opened_in => Some(mode),
         _ => None,
     })
@@ -348,17 +350,17 @@ pub(super) fn asking_mode(agent: Option<&str>, opened_in: Option<String>) -> Opt
 
 /// Returns whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
 pub(super) fn sums_usage(agent: Option<&str>) -> bool {
-    of(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
+    quirks_for(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
 }
 
 /// Returns whether conversations are reopened by `session/load` alone.
 pub(super) fn loads_only(agent: Option<&str>) -> bool {
-    of(agent).any(|quirk| matches!(quirk.then, Treatment::LoadsOnly))
+    quirks_for(agent).any(|quirk| matches!(quirk.then, Treatment::LoadsOnly))
 }
 
 /// Returns whether commands run in the folder of the agent's process, whatever the folder of the session is.
 pub(super) fn fixed_folder(agent: Option<&str>) -> bool {
-    of(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
+    quirks_for(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
 }
 
 /// Returns whether a notification is not logged, because ACP messages have its content.
@@ -375,7 +377,7 @@ pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValu
         session_update: &'a str,
     }
     let kind = || Some(object::<Params<'_>>(params?)?.update.session_update);
-    of(agent).any(|quirk| {
+    quirks_for(agent).any(|quirk| {
         let Treatment::Repeats { methods, update_method, updates } = quirk.then else { return false };
         methods.contains(&method) || (method == update_method && kind().is_some_and(|kind| updates.contains(&kind)))
     })
@@ -383,7 +385,7 @@ pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValu
 
 /// Returns whether the tokens of each model call are in a chunk of the agent's message.
 pub(super) fn spends_in_chunks(agent: Option<&str>) -> bool {
-    of(agent).any(|quirk| matches!(quirk.then, Treatment::SpendsInChunks))
+    quirks_for(agent).any(|quirk| matches!(quirk.then, Treatment::SpendsInChunks))
 }
 
 #[cfg(test)]
@@ -395,18 +397,18 @@ mod tests {
         let tests =
             concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"), include_str!("usage_tests.rs"));
         for quirk in QUIRKS {
-            let Quirk { agent, versions, what, why, test, .. } = quirk;
+            let Quirk { agent, versions, behavior, why, test, .. } = quirk;
             assert!(versions.starts_with(|c: char| c.is_ascii_digit()), "{agent}: {versions}");
-            assert!(what.len() > 20 && why.len() > 20, "{agent}: {what}: {why}");
+            assert!(behavior.len() > 20 && why.len() > 20, "{agent}: {behavior}: {why}");
             assert!(tests.contains(&format!("fn {test}() {{")), "{agent}: no test is called {test}");
         }
     }
 
     #[test]
     fn acp_quirks_do_not_apply_to_unlisted_agents() {
-        assert!(command_places(Some("some-agent")).is_none() && command_places(None).is_none());
+        assert!(command_fields(Some("some-agent")).is_none() && command_fields(None).is_none());
         assert!(load_later(Some("OpenCode 1.18.33")).is_none());
-        assert_eq!(command_places(Some("gemini-cli 0.61.0")), Some(&[Input, Title][..]));
+        assert_eq!(command_fields(Some("gemini-cli 0.61.0")), Some(&[Input, Title][..]));
         assert_eq!(load_later(Some("gemini-cli 0.61.0")).map(|(ticks, _)| ticks), Some(65));
     }
 }

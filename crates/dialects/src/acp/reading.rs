@@ -105,20 +105,20 @@ pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, age
         })
         .collect();
     let command = |subject: &RequestSubject| matches!(subject, RequestSubject::Command { .. });
-    let from_input = input.and_then(of_input);
+    let from_input = input.and_then(input_subject);
     if !edits.is_empty() {
         // With a command beside them, the edits are not the complete effect.
         let unread = || from_input.is_none() && input.is_some_and(subject::may_run);
-        let beside = executes || from_input.as_ref().is_some_and(command) || unread();
-        return if beside {
+        let is_mixed = executes || from_input.as_ref().is_some_and(command) || unread();
+        return if is_mixed {
             unreadable("it is a command and a file change at once")
         } else {
             RequestSubject::Edits(edits)
         };
     }
     let plans = kind.as_deref() == Some("switch_mode");
-    for place in quirks::command_places(agent).unwrap_or_default().iter().chain(GENERAL) {
-        let found = match place {
+    for field in quirks::command_fields(agent).unwrap_or_default().iter().chain(GENERAL) {
+        let found = match field {
             CommandField::Input => from_input.clone(),
             // An input that cannot be read is not replaced by text.
             _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
@@ -149,7 +149,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, age
 }
 
 /// Returns the subject of an input: an object by the general rules, a command line, or a program with its arguments.
-fn of_input(raw: &RawValue) -> Option<RequestSubject> {
+fn input_subject(raw: &RawValue) -> Option<RequestSubject> {
     if let Some(text) = string(raw) {
         let text = text.trim();
         return match text.starts_with('{') {
@@ -185,7 +185,7 @@ fn folder(text: &str) -> Option<String> {
 fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
     let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
     let input = announced.and_then(|call| call.input.as_ref()?.raw());
-    let cwd = match input.and_then(of_input) {
+    let cwd = match input.and_then(input_subject) {
         Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
         // The folder was announced before the command was known.
         None => input.and_then(subject::folder).map(FolderClaim::Field),
@@ -200,6 +200,6 @@ pub(super) fn is_plan(call: &ToolCallState, agent: Option<&str>) -> bool {
 }
 
 /// Returns the id of a `toolCall`, if it has one.
-pub(super) fn id_of(tool_call: &RawValue) -> Option<String> {
+pub(super) fn tool_call_id_in(tool_call: &RawValue) -> Option<String> {
     member(tool_call, "toolCallId")
 }

@@ -22,12 +22,12 @@ type List = Arc<[(String, String)]>;
 struct Saved<'a> {
     acp: u32,
     state: &'a Acp,
-    sessions: BTreeMap<&'a NativeId, Kept<'a>>,
+    sessions: BTreeMap<&'a NativeId, SavedSession<'a>>,
     lists: Vec<&'a [(String, String)]>,
 }
 
 #[derive(Serialize)]
-struct Kept<'a> {
+struct SavedSession<'a> {
     cwd: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mcp_servers: &'a [McpServer],
@@ -85,24 +85,24 @@ struct OldModels {
 }
 
 pub(super) fn save(acp: &Acp) -> Option<Vec<u8>> {
-    let (mut lists, mut places) = (Vec::new(), HashMap::new());
+    let (mut lists, mut indexes) = (Vec::new(), HashMap::new());
     let mut sessions = BTreeMap::new();
     for (native, session) in &acp.sessions {
         let models = &session.models;
         let list = (!models.offered.is_empty()).then(|| {
-            *places.entry(models.offered.as_ptr()).or_insert_with(|| {
+            *indexes.entry(models.offered.as_ptr()).or_insert_with(|| {
                 lists.push(&models.offered[..]);
                 lists.len() - 1
             })
         });
-        let kept = Kept {
+        let saved = SavedSession {
             cwd: &session.cwd,
             mcp_servers: &session.mcp_servers,
             current: models.current.as_deref(),
             option: models.option.as_deref(),
             list,
         };
-        sessions.insert(native, kept);
+        sessions.insert(native, saved);
     }
     serde_json::to_vec(&Saved { acp: FORM, state: acp, sessions, lists }).ok()
 }

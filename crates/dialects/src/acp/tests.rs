@@ -358,7 +358,7 @@ fn acp_update_marks_tool_calls_and_titles() {
     for (status, over) in [("pending", false), ("in_progress", false), ("completed", true), ("failed", true)] {
         rig.feed(update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#)));
         let tool = rig.event().tool.unwrap();
-        assert_eq!((tool.id.as_str(), tool.over), ("t", over));
+        assert_eq!((tool.id.as_str(), tool.ended), ("t", over));
     }
     rig.feed(update(r#"{"sessionUpdate":"session_info_update","title":"T \"1\""}"#));
     assert_eq!(rig.event().title.as_deref(), Some("T \"1\""));
@@ -564,7 +564,7 @@ fn acp_permission_can_be_the_first_mention_of_its_tool_call() {
         json(&draft.body),
         j!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "touch x", "status": "pending" })
     );
-    assert_eq!(draft.tool.map(|tool| (tool.id, tool.over)), Some(("t".into(), false)));
+    assert_eq!(draft.tool.map(|tool| (tool.id, tool.ended)), Some(("t".into(), false)));
     rig.feed(permission("1", r#"{"toolCallId":"t"}"#));
     assert!(rig.ask().first_mention.is_none(), "mentioned by the question before");
     rig.feed(update(r#"{"sessionUpdate":"tool_call","toolCallId":"u","title":"x"}"#));

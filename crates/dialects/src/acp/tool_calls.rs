@@ -25,7 +25,7 @@ pub(super) const SAVED_MAX: usize = 16 << 10;
 pub(super) struct RawPart(Bytes);
 
 impl RawPart {
-    fn of(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
+    fn read(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
         // An empty member does not replace an earlier one.
         let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | "\"\""))?;
         // A small part must not retain the memory of a long frame.
@@ -56,8 +56,8 @@ impl<'de> Deserialize<'de> for RawPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         // A saved `null` is a part that was too long: a `null` of an agent is not stored.
-        let kept = if raw.get() == "null" { "" } else { raw.get() };
-        Ok(Self(Bytes::copy_from_slice(kept.as_bytes())))
+        let text = if raw.get() == "null" { "" } else { raw.get() };
+        Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) struct ToolCallState {
 const SERVER_MAX: usize = 128;
 
 /// Returns the MCP server that `_meta` names.
-fn server_of(meta: Option<&RawValue>) -> Option<Box<str>> {
+fn server_name(meta: Option<&RawValue>) -> Option<Box<str>> {
     member::<Box<str>>(meta?, "serverId").filter(|name| name.len() <= SERVER_MAX)
 }
 
@@ -107,15 +107,15 @@ struct Members<'a> {
 
 impl ToolCallState {
     /// Reads a `toolCall` or an update, which is part of `frame`.
-    pub(super) fn of(frame: &Bytes, update: &RawValue) -> Option<Self> {
+    pub(super) fn read(frame: &Bytes, update: &RawValue) -> Option<Self> {
         let Members { title, kind, content, raw_input, locations, meta } = object(update)?;
         Some(Self {
-            title: RawPart::of(frame, title),
-            kind: RawPart::of(frame, kind),
-            content: RawPart::of(frame, content),
-            input: RawPart::of(frame, raw_input),
-            locations: RawPart::of(frame, locations),
-            server: server_of(meta),
+            title: RawPart::read(frame, title),
+            kind: RawPart::read(frame, kind),
+            content: RawPart::read(frame, content),
+            input: RawPart::read(frame, raw_input),
+            locations: RawPart::read(frame, locations),
+            server: server_name(meta),
         })
     }
 
@@ -228,7 +228,7 @@ mod tests {
 
     fn call(json: &str) -> ToolCallState {
         let frame = Bytes::copy_from_slice(json.as_bytes());
-        ToolCallState::of(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
+        ToolCallState::read(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
     }
 
     #[test]

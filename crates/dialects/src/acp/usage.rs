@@ -32,7 +32,7 @@ fn spending(usage: &RawValue) -> Option<Spending> {
 }
 
 /// Returns the spending in `usage_update`: the cost of the session so far.
-pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
+pub(super) fn update_report(update: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Cost {
         amount: f64,
@@ -43,7 +43,7 @@ pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
 }
 
 /// Returns the spending in the response to a prompt.
-pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendReport> {
+pub(super) fn turn_report(agent: Option<&str>, result: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Turn<'a> {
         usage: Option<&'a RawValue>,
@@ -67,6 +67,6 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
 }
 
 /// Returns the spending in a chunk of an agent's message, for agents that report it there: the tokens of one model call.
-pub(super) fn of_chunk(update: &RawValue) -> Option<SpendReport> {
+pub(super) fn chunk_report(update: &RawValue) -> Option<SpendReport> {
     SpendReport::step(spending(member(member(update, "_meta")?, "usage")?)?)
 }

@@ -4,7 +4,7 @@
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::usage::{of_chunk, of_turn, of_update};
+use super::usage::{chunk_report, turn_report, update_report};
 use plexus_protocol::{Money, SpendReport, Spending};
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -70,7 +70,7 @@ fn acp_usage_of_a_turn_is_read_from_each_agents_form() {
         ("nonsense", json!({ "_meta": { "quota": { "token_count": { "input_tokens": {} } } } }), None),
     ];
     for (agent, result, reports) in table {
-        assert_eq!(of_turn(Some(agent), &raw(&result)), reports, "{agent}: {result}");
+        assert_eq!(turn_report(Some(agent), &raw(&result)), reports, "{agent}: {result}");
     }
 }
 
@@ -78,7 +78,7 @@ fn acp_usage_of_a_turn_is_read_from_each_agents_form() {
 fn acp_usage_of_vibe_is_the_sum_of_its_session() {
     let result = json!({ "usage": { "totalTokens": 220, "inputTokens": 200, "outputTokens": 20 } });
     let sum = Spending::new([Some(200), Some(20), None, None, None], Vec::new());
-    assert_eq!(of_turn(Some("@mistralai/mistral-vibe"), &raw(&result)), SpendReport::total(sum));
+    assert_eq!(turn_report(Some("@mistralai/mistral-vibe"), &raw(&result)), SpendReport::total(sum));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn acp_usage_update_tells_the_cost_so_far() {
         (json!({ "cost": { "amount": "1", "currency": "USD" } }), None),
         (json!({ "cost": [1, "USD"] }), None),
     ] {
-        assert_eq!(of_update(&raw(&update)), reports, "{update}");
+        assert_eq!(update_report(&raw(&update)), reports, "{update}");
     }
 }
 
@@ -103,6 +103,6 @@ fn acp_usage_update_tells_the_cost_so_far() {
 fn acp_usage_of_a_model_call_is_read_from_a_chunk() {
     let chunk = json!({ "content": { "type": "text", "text": "" }, "_meta": { "usage": { "inputTokens": 100,
         "outputTokens": 10, "totalTokens": 110, "thoughtTokens": 4, "cachedReadTokens": 30 }, "durationMs": 12 } });
-    assert_eq!(of_chunk(&raw(&chunk)), step([Some(100), Some(10), Some(30), None, Some(4)]));
-    assert_eq!(of_chunk(&raw(&json!({ "content": { "type": "text", "text": "words" } }))), None);
+    assert_eq!(chunk_report(&raw(&chunk)), step([Some(100), Some(10), Some(30), None, Some(4)]));
+    assert_eq!(chunk_report(&raw(&json!({ "content": { "type": "text", "text": "words" } }))), None);
 }

@@ -102,7 +102,7 @@ struct Question {
 }
 
 impl Codelia {
-    pub(super) fn asked(
+    pub(super) fn request_received(
         &mut self,
         frame: &Bytes,
         id: &RawValue,
@@ -110,7 +110,7 @@ impl Codelia {
         params: Option<&RawValue>,
         out: &mut Outbox,
     ) {
-        let (asked, kind) = match method {
+        let (request, kind) = match method {
             "ui.confirm.request" => (PendingRequest::Confirm, RequestType::Confirm),
             "ui.prompt.request" => (PendingRequest::Prompt, RequestType::Prompt),
             "ui.pick.request" => (PendingRequest::Pick, RequestType::Pick),
@@ -128,8 +128,8 @@ impl Codelia {
             self.raw(frame, "a request that could not be parsed: denied", out);
             return out.frames.push(no(id.get(), method));
         };
-        self.asked += 1;
-        let key = RequestKey::nth(id.get(), self.asked);
+        self.request_count += 1;
+        let key = RequestKey::nth(id.get(), self.request_count);
         if self.asks.keys().any(|open| open.id() == key.id()) {
             return self.raw(frame, "a request with the identifier of one that is still open", out);
         }
@@ -138,11 +138,11 @@ impl Codelia {
             self.event(EventDraft::error("too_many_requests", &message, Some(frame)), out);
             return out.frames.push(no(id.get(), method));
         }
-        let confirm = matches!(asked, PendingRequest::Confirm);
+        let confirm = matches!(request, PendingRequest::Confirm);
         let ready = if confirm { self.context.ready.take() } else { None };
         // A question of another run is not about the tool call of this run.
         let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
-            (Some(ready), Some(asked)) => ready == asked,
+            (Some(ready), Some(named_run)) => ready == named_run,
             _ => true,
         });
         let ready = ready.map(|ready| (ready.tool, ready.id));
@@ -190,7 +190,7 @@ impl Codelia {
                 frame.clone(),
             )
         };
-        self.asks.insert(key, asked);
+        self.asks.insert(key, request);
         out.events.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
     }
 }
@@ -199,8 +199,8 @@ impl Codelia {
     /// Returns the open tool call that a confirm without `permission.ready` is about: the one whose input its text
     /// repeats, or the one that the runtime announced directly before it.
     fn open_call(&self, question: &Question) -> Option<(Option<String>, String)> {
-        let of_run = |run: &Option<String>| match (run, &question.run_id) {
-            (Some(run), Some(asked)) => run == asked,
+        let is_same_run = |run: &Option<String>| match (run, &question.run_id) {
+            (Some(run), Some(named_run)) => run == named_run,
             _ => true,
         };
         let texts = [question.message.as_deref(), question.title.as_deref()];
@@ -208,10 +208,10 @@ impl Codelia {
             let repeats = |text: &&str| text.trim() == input || input.len() >= INPUT_MIN && text.contains(input);
             texts.iter().flatten().any(repeats)
         };
-        let open = || self.context.open_calls().filter(|call| of_run(&call.run_id));
+        let open = || self.context.open_calls().filter(|call| is_same_run(&call.run_id));
         let mut about =
             open().filter(|call| self.context.arguments(&call.id).is_some_and(|(_, input)| names(input, named)));
-        let call = about.next().or_else(|| self.context.just_called().filter(|call| of_run(&call.run_id)))?;
+        let call = about.next().or_else(|| self.context.just_called().filter(|call| is_same_run(&call.run_id)))?;
         Some((Some(call.tool.clone()), call.id.clone()))
     }
 }
@@ -225,15 +225,15 @@ fn names(input: &RawValue, named: impl Fn(&str) -> bool) -> bool {
 
 fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
     let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
-    let yes = question.confirm_label.clone().unwrap_or_else(|| "OK".into());
-    let no = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
-    let mut offers = vec![offer("allow", yes.clone(), Choice::AllowOnce)];
+    let confirm = question.confirm_label.clone().unwrap_or_else(|| "OK".into());
+    let cancel = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
+    let mut offers = vec![offer("allow", confirm.clone(), Choice::AllowOnce)];
     if allow_remember {
-        offers.push(offer("allow_always", format!("{yes}, and remember it for this project"), Choice::AllowAlways));
+        offers.push(offer("allow_always", format!("{confirm}, and remember it for this project"), Choice::AllowAlways));
     }
-    offers.push(offer("deny", no.clone(), Choice::RejectOnce));
+    offers.push(offer("deny", cancel.clone(), Choice::RejectOnce));
     if allow_remember {
-        offers.push(offer("deny_always", format!("{no}, and remember it for this project"), Choice::RejectAlways));
+        offers.push(offer("deny_always", format!("{cancel}, and remember it for this project"), Choice::RejectAlways));
     }
     offers
 }

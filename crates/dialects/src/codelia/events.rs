@@ -109,7 +109,7 @@ impl RunContext {
                 let arguments = event.args.map(owned);
                 let draft = ToolUpdate {
                     title: event.display_name.or_else(|| Some(name.clone())),
-                    kind: Some(sort_of(&name)),
+                    kind: Some(tool_kind(&name)),
                     status: Some("in_progress"),
                     raw_input: arguments.clone(),
                     ..ToolUpdate::new(&id)
@@ -204,7 +204,7 @@ impl RunContext {
         }
         let name = tool.unwrap_or("tool");
         self.remember(id.to_owned(), name.to_owned(), RawValue::NULL.to_owned());
-        let (title, kind) = (Some(name.to_owned()), Some(sort_of(name)));
+        let (title, kind) = (Some(name.to_owned()), Some(tool_kind(name)));
         let call = ToolUpdate { title, kind, status: Some("pending"), ..ToolUpdate::new(id) };
         Some(call.draft(true, false, Some(frame)))
     }
@@ -237,7 +237,7 @@ fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
 }
 
 /// Returns the ACP kind of a tool.
-fn sort_of(tool: &str) -> &'static str {
+fn tool_kind(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" | "shell_exec" | "exec" => "execute",
         "read" | "read_file" | "view_image" | "tool_output_cache" | "skill_load" => "read",
@@ -250,7 +250,7 @@ fn sort_of(tool: &str) -> &'static str {
 
 /// Returns whether the tool's input is a command to run.
 pub(super) fn runs_commands(tool: &str) -> bool {
-    sort_of(tool) == "execute"
+    tool_kind(tool) == "execute"
 }
 
 /// Returns whether an agent event completes the turn.
@@ -351,7 +351,8 @@ struct Mark {
     ui_context: Option<Box<RawValue>>,
     meta: Option<Box<RawValue>>,
     extra: Option<Box<RawValue>>,
-    of: Option<String>,
+    #[serde(rename = "of")]
+    origin: Option<String>,
 }
 
 /// Returns the `input` of `run.start` for ACP content blocks, and the client's metadata.
@@ -365,7 +366,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptC
         let mark = member(block, "_meta").and_then(|meta| member::<Mark>(meta, "plexus"));
         match mark {
             // Other agents get the files of the context as links; for Codelia they are in the context.
-            Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
+            Some(Mark { origin: Some(origin), .. }) if origin == "ui_context" => continue,
             Some(Mark { ui_context, meta, extra, .. }) if around.is_empty() => {
                 around = PromptContext { ui_context, meta, extra };
             }

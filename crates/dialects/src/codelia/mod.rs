@@ -93,15 +93,15 @@ const OWNED: [(&str, &str); 4] = [
 pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codelia {
         phase: Phase::Hello,
-        can: None,
+        capabilities: None,
         next: 1,
         pending: HashMap::new(),
         asks: BTreeMap::new(),
-        asked: 0,
+        request_count: 0,
         session: None,
         run: None,
         early: None,
-        tells: false,
+        reports_status: false,
         numbers: VecDeque::new(),
         context: RunContext::default(),
         replay: None,
@@ -172,9 +172,11 @@ struct Run {
     /// The number of times that `run.start` was refused as busy.
     tries: u32,
     /// `true` if `run.start` is still to be sent: at the next wake-up, or once the history is replayed.
-    waits: bool,
+    #[serde(rename = "waits")]
+    is_deferred: bool,
     /// The text of the run's `final`.
-    last_words: Option<String>,
+    #[serde(rename = "last_words")]
+    final_run: Option<String>,
     /// `true` if the runtime got a cancel and has not refused it.
     #[serde(default)]
     stopping: bool,
@@ -197,8 +199,8 @@ impl Run {
             reason: None,
             around,
             tries: 0,
-            waits: false,
-            last_words: None,
+            is_deferred: false,
+            final_run: None,
             stopping: false,
             quiet: 0,
             counted: false,
@@ -207,7 +209,7 @@ impl Run {
 
     /// Returns whether the run sent its `final`.
     fn complete(&self) -> bool {
-        self.id.is_some() && self.id == self.last_words
+        self.id.is_some() && self.id == self.final_run
     }
 }
 
@@ -237,22 +239,22 @@ struct Replay {
 struct Codelia {
     phase: Phase,
     /// The capabilities that the runtime reported; `None` if it reported nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    can: Option<Capabilities>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "can")]
+    capabilities: Option<Capabilities>,
     next: u64,
     #[serde(default)]
     pending: HashMap<String, Pending>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
     /// The number of questions with a key, which is the occurrence of the next one.
-    #[serde(default)]
-    asked: u64,
+    #[serde(default, rename = "asked")]
+    request_count: u64,
     session: Option<Session>,
     run: Option<Run>,
     early: Option<Early>,
     /// `true` if the runtime sends `run.status`.
-    #[serde(default)]
-    tells: bool,
+    #[serde(default, rename = "tells")]
+    reports_status: bool,
     /// The id of each of the latest runs, and the expected number of its next event.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
@@ -322,9 +324,9 @@ impl Dialect for Codelia {
             // Only the gateway starts work in this session.
             RuntimeCommand::Cancel { ticket: None, .. } => {}
             RuntimeCommand::Answer { key, decision } => {
-                if let Some(asked) = self.asks.remove(&key) {
+                if let Some(pending) = self.asks.remove(&key) {
                     self.note_activity();
-                    out.frames.push(asked.answer(key.id(), &decision));
+                    out.frames.push(pending.answer(key.id(), &decision));
                 }
             }
             RuntimeCommand::Call { ticket, method, params, notify, .. } => {
@@ -336,7 +338,7 @@ impl Dialect for Codelia {
 
     fn wake(&mut self, out: &mut Outbox) {
         self.armed = false;
-        if self.run.as_ref().is_some_and(|run| run.waits) {
+        if self.run.as_ref().is_some_and(|run| run.is_deferred) {
             self.start(out);
         } else {
             self.on_silence(out);
@@ -389,8 +391,8 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
 impl Codelia {
     /// Returns whether the runtime reports the capability. One without `server_capabilities` can cancel and ask.
     fn reports(&self, one: Capability) -> bool {
-        match &self.can {
-            Some(can) => can.has(one),
+        match &self.capabilities {
+            Some(capabilities) => capabilities.has(one),
             None => matches!(one, Capability::Cancel | Capability::Requests),
         }
     }
@@ -428,7 +430,7 @@ impl Codelia {
     /// Requests a wake-up for a delayed start, or for an end that may not be reported, unless one is pending.
     fn request_wake(&mut self, out: &mut Outbox) {
         let after = match &self.run {
-            Some(run) if run.waits && self.replay.is_none() => BUSY_WAIT,
+            Some(run) if run.is_deferred && self.replay.is_none() => BUSY_WAIT,
             Some(run) if self.ends_by_silence(run) => QUIET,
             _ => return,
         };
@@ -440,7 +442,7 @@ impl Codelia {
 
     /// Returns whether silence ends the run: it sent its `final` or was cancelled, and has no open question.
     fn ends_by_silence(&self, run: &Run) -> bool {
-        !run.waits && (run.complete() || run.stopping) && self.asks.is_empty()
+        !run.is_deferred && (run.complete() || run.stopping) && self.asks.is_empty()
     }
 
     /// Records a message of the run.
@@ -455,10 +457,10 @@ impl Codelia {
         if !self.run.as_ref().is_some_and(|run| self.ends_by_silence(run)) {
             return;
         }
-        let tells = self.tells;
+        let reports_status = self.reports_status;
         let Some(run) = &mut self.run else { return };
         run.quiet += 1;
-        let (most, status) = match (run.complete(), tells) {
+        let (most, status) = match (run.complete(), reports_status) {
             (true, true) => (QUIET_BEFORE_STATUS, RunStatus::Completed),
             (true, false) => (QUIET_AFTER_FINAL, RunStatus::Completed),
             (false, _) => (QUIET_AFTER_CANCEL, RunStatus::Cancelled),
@@ -470,8 +472,8 @@ impl Codelia {
         for pending in self.pending.values_mut().filter(|pending| !named && matches!(pending, Pending::Start)) {
             *pending = Pending::Late;
         }
-        let silent = "the runtime got a cancel and did not report the end of the run";
-        let message = (status == RunStatus::Cancelled).then(|| silent.to_owned());
+        let text = "the runtime got a cancel and did not report the end of the run";
+        let message = (status == RunStatus::Cancelled).then(|| text.to_owned());
         self.finish(end(status, message, None), out);
     }
 
@@ -502,8 +504,8 @@ impl Codelia {
     fn start(&mut self, out: &mut Outbox) {
         let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
         // A run must not start during the replay of the history: its events would count as history.
-        run.waits = self.replay.is_some();
-        if run.waits {
+        run.is_deferred = self.replay.is_some();
+        if run.is_deferred {
             return;
         }
         let context = run.around.context(&session.cwd);
@@ -534,7 +536,7 @@ impl Codelia {
     fn cancel(&mut self, ticket: Ticket, reason: Option<String>, out: &mut Outbox) {
         let Some(run) = self.run.as_mut().filter(|run| run.ticket == ticket) else { return };
         run.cancel = true;
-        if run.waits {
+        if run.is_deferred {
             // The runtime never accepted it.
             return self.finish(end(RunStatus::Cancelled, None, None), out);
         }
@@ -543,8 +545,8 @@ impl Codelia {
         run.reason = reason;
         let name = run.id.clone();
         // The session has answered every question that it knows; another one may be on the way.
-        for (key, asked) in std::mem::take(&mut self.asks) {
-            out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
+        for (key, pending) in std::mem::take(&mut self.asks) {
+            out.frames.push(pending.answer(key.id(), &Decision::Withdrawn));
             out.events.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
         }
         // While `run.start` is unanswered the run has no id; the cancel is sent after the answer.
@@ -598,7 +600,7 @@ impl Codelia {
 
     fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         match message {
-            RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            RpcMessage::Request { id, method, params } => self.request_received(frame, id, &method, params, out),
             RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
             RpcMessage::Response { id, reply } => match self.take_pending(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
@@ -680,11 +682,11 @@ impl Codelia {
         }
         if let Some(run) = &mut self.run {
             // Before `run.start` is answered the run has no id: the answer shows whether the event belongs to it.
-            let of = event.run_id.as_ref().or(run.id.as_ref());
-            if run.id.is_none() || of == run.id.as_ref() {
+            let run_id = event.run_id.as_ref().or(run.id.as_ref());
+            if run.id.is_none() || run_id == run.id.as_ref() {
                 run.quiet = 0;
                 if events::is_final(event.event) {
-                    run.last_words = of.cloned();
+                    run.final_run = run_id.cloned();
                 }
             }
         }
@@ -693,7 +695,7 @@ impl Codelia {
     }
 
     fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
-        self.tells = true;
+        self.reports_status = true;
         if self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&status.run_id)) {
             self.note_activity();
         }
@@ -703,7 +705,7 @@ impl Codelia {
             Some(Run { id: Some(id), .. }) if *id == status.run_id => {
                 self.finish(end(ended, status.message, Some(frame.clone())), out);
             }
-            Some(Run { id: None, waits: false, .. }) => {
+            Some(Run { id: None, is_deferred: false, .. }) => {
                 let frame_text = String::from_utf8_lossy(frame).into_owned();
                 let Status { run_id, message, .. } = status;
                 self.early = Some(Early { run_id, status: ended, message, frame: frame_text });

@@ -14,7 +14,7 @@ impl Codelia {
         match (pending, reply) {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
-                self.fail(format!("the runtime refused the handshake: {} ({})", fault.words(), fault.code), out);
+                self.fail(format!("the runtime refused the handshake: {} ({})", fault.full_message(), fault.code), out);
             }
             (Pending::Start, Ok(result)) => self.started(frame, result, out),
             (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
@@ -22,15 +22,15 @@ impl Codelia {
             (Pending::Late, Err(_)) => {}
             (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
             (Pending::Cancel { run_id }, Err(fault)) => {
-                let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
+                let is_current = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
                 if fault.code == RUN_NOT_FOUND {
                     // The run has ended in the runtime. If its end was not reported yet, it will not be.
-                    if ours {
-                        self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
+                    if is_current {
+                        self.finish(end(RunStatus::Cancelled, Some(fault.full_message()), Some(frame.clone())), out);
                     }
                 } else {
-                    self.cancel_refused(ours);
-                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
+                    self.cancel_refused(is_current);
+                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.full_message());
                     self.event(EventDraft::error("cancel_refused", &message, Some(frame)), out);
                 }
             }
@@ -44,7 +44,9 @@ impl Codelia {
                 let is_offered = resume::listed(reply, native.as_str());
                 self.found(ticket, native, known, cwd, is_offered, out);
             }
-            (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
+            (Pending::History { ticket, native, cwd }, reply) => {
+                self.history_read(frame, ticket, native, cwd, reply, out)
+            }
         }
     }
 
@@ -55,14 +57,14 @@ impl Codelia {
             ok: Option<bool>,
             status: Option<String>,
         }
-        let ours = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
-        let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
+        let is_current = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
+        let Some(Cancelled { ok, status }) = object(result).filter(|_| is_current) else { return };
         match (status.as_deref().map(end_status), ok) {
             (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
             // The run had completed before: the protocol knows no other reason.
             (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),
             (Some(None), Some(false)) => {
-                self.cancel_refused(ours);
+                self.cancel_refused(is_current);
                 let message = format!("the runtime did not cancel run {run_id}");
                 self.event(EventDraft::error("cancel_refused", &message, Some(frame)), out);
             }
@@ -71,8 +73,8 @@ impl Codelia {
     }
 
     /// Handles the refusal of a cancel: silence does not end the run.
-    pub(super) fn cancel_refused(&mut self, ours: bool) {
-        if let Some(run) = self.run.as_mut().filter(|_| ours) {
+    pub(super) fn cancel_refused(&mut self, is_current: bool) {
+        if let Some(run) = self.run.as_mut().filter(|_| is_current) {
             run.stopping = false;
         }
     }
@@ -105,16 +107,16 @@ impl Codelia {
         match object::<Hello>(result) {
             Some(hello) if hello.protocol_version == VERSION => {
                 self.phase = Phase::Ready;
-                self.can = hello.server_capabilities.map(|reported| {
+                self.capabilities = hello.server_capabilities.map(|reported| {
                     let known = Capability::ALL.iter().copied();
-                    let is_offered = |one: &Capability| reported.get(one.ui_name()?).map(|can| *can == true);
+                    let is_offered = |one: &Capability| reported.get(one.ui_name()?).map(|value| *value == true);
                     known.filter(|one| is_offered(one) == Some(true)).collect()
                 });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
                 out.events.push(RuntimeEvent::Ready { agent });
             }
-            Some(Hello { protocol_version: spoken, .. }) => {
-                self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
+            Some(Hello { protocol_version: version, .. }) => {
+                self.fail(format!("the runtime speaks UI protocol {version}; the gateway speaks {VERSION}"), out);
             }
             None => self.fail("the runtime's response to `initialize` does not follow the UI protocol".into(), out),
         }
@@ -148,13 +150,13 @@ impl Codelia {
         }
         if fault.code == BUSY && run.tries < BUSY_TRIES {
             run.tries += 1;
-            run.waits = true;
+            run.is_deferred = true;
             return;
         }
         if matches!(fault.code, SESSION_NOT_FOUND | SESSION_LOAD_FAILED) && self.start_anew(frame, &fault, out) {
             return;
         }
-        let message = Some(fault.words());
+        let message = Some(fault.full_message());
         self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
     }
 }

@@ -73,12 +73,12 @@ impl Codelia {
         native: NativeId,
         known: bool,
         cwd: String,
-        there: bool,
+        exists: bool,
         out: &mut Outbox,
     ) {
         // The gateway process that requested it may have ended.
         let Some(ticket) = ticket else { return };
-        match (there, known) {
+        match (exists, known) {
             (true, true) => self.opened(ticket, native, cwd, Some(true), Vec::new(), out),
             (true, false) => {
                 self.replay = Some(Replay::default());
@@ -143,7 +143,7 @@ impl Codelia {
     }
 
     /// Handles the end of the history: opens the session with it, and sends a delayed prompt.
-    pub(super) fn told(
+    pub(super) fn history_read(
         &mut self,
         frame: &Bytes,
         ticket: Option<Ticket>,
@@ -159,7 +159,7 @@ impl Codelia {
             }
             Ok(_) => {}
             Err(fault) => {
-                let message = format!("the runtime does not replay earlier messages: {}", fault.words());
+                let message = format!("the runtime does not replay earlier messages: {}", fault.full_message());
                 self.past(EventDraft::error("history_failed", &message, Some(frame)), out);
             }
         }
@@ -169,7 +169,7 @@ impl Codelia {
         if let (Some(ticket), None) = (ticket, &self.session) {
             self.opened(ticket, native, cwd, Some(false), drafts, out);
         }
-        if self.run.as_ref().is_some_and(|run| run.waits) {
+        if self.run.as_ref().is_some_and(|run| run.is_deferred) {
             self.start(out);
         }
     }
@@ -181,7 +181,7 @@ impl Codelia {
         let Some(lost) = session.load.take() else { return false };
         let message = format!(
             "the runtime cannot continue conversation {lost} ({}): it does not know the previous messages",
-            fault.words()
+            fault.full_message()
         );
         self.event(EventDraft::error("conversation_lost", &message, Some(frame)), out);
         self.start(out);

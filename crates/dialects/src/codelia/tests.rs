@@ -290,7 +290,7 @@ fn codelia_translates_agent_events() {
         json(&draft.body),
         j!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "bash", "kind": "execute", "status": "in_progress", "rawInput": { "command": "ls" } })
     );
-    assert!(!draft.tool.unwrap().over);
+    assert!(!draft.tool.unwrap().ended);
     rig.feed(event(2, r#"{"type":"permission.preview","tool":"bash","diff":"-a\n+b","file_path":"/x"}"#));
     let draft = rig.event();
     assert_eq!((draft.kind, draft.tool.unwrap().id.as_str()), (Kind::ToolCallUpdate, "t"));
@@ -303,7 +303,7 @@ fn codelia_translates_agent_events() {
         let draft = rig.event();
         let body = json(&draft.body);
         assert_eq!((&body["status"], &body["rawOutput"]), (&j!(word), &j!("out")));
-        assert!(draft.tool.unwrap().over);
+        assert!(draft.tool.unwrap().ended);
     }
     for (seq, sort) in (5..).zip([
         "step_start",

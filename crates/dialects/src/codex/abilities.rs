@@ -16,7 +16,7 @@ pub(super) const SKILLS: &str = "skills/list";
 const SERVERS_MAX: usize = 500;
 
 /// Returns the params of [`SERVERS`], for the state in this thread.
-pub(super) fn of_thread(native: Option<&NativeId>) -> Box<RawValue> {
+pub(super) fn thread_servers(native: Option<&NativeId>) -> Box<RawValue> {
     jsonrpc::to_raw(&json!({ "detail": "toolsAndAuthOnly", "limit": SERVERS_MAX, "threadId": native }))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn servers(result: &RawValue) -> Box<RawValue> {
 
 /// Translates the reply to [`SKILLS`], except disabled skills.
 pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
-    let of = |entry: &Value, member: &str| entry[member].as_array().cloned().unwrap_or_default();
+    let member = |entry: &Value, name: &str| entry[name].as_array().cloned().unwrap_or_default();
     let one = |skill: &Value| {
         let path = skill["path"].as_str().unwrap_or_default();
         json!({
@@ -83,9 +83,9 @@ pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
         })
     };
     let entries = list(result);
-    let used = entries.iter().flat_map(|entry| of(entry, "skills")).filter(|skill| skill["enabled"] != false);
+    let used = entries.iter().flat_map(|entry| member(entry, "skills")).filter(|skill| skill["enabled"] != false);
     let skills: Vec<Value> = used.map(|skill| one(&skill)).collect();
-    let errors: Vec<Value> = entries.iter().flat_map(|entry| of(entry, "errors")).collect();
+    let errors: Vec<Value> = entries.iter().flat_map(|entry| member(entry, "errors")).collect();
     jsonrpc::to_raw(&json!({ "skills": skills, "errors": errors, "truncated": false }))
 }
 

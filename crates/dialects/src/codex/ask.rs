@@ -349,10 +349,10 @@ impl Params<'_> {
     }
 
     fn permissions_approval(&self, raw: &RawValue) -> Option<Question> {
-        let mut asked: serde_json::Map<String, Value> = object(self.permissions?)?;
+        let mut requested: serde_json::Map<String, Value> = object(self.permissions?)?;
         // A permission that was not requested is not granted.
-        asked.retain(|_, value| !value.is_null());
-        let granted = |scope: &str| json!({ "permissions": asked, "scope": scope });
+        requested.retain(|_, value| !value.is_null());
+        let granted = |scope: &str| json!({ "permissions": requested, "scope": scope });
         Some(Question {
             kind: RequestType::Permission,
             title: "Codex asks for more permissions".into(),
@@ -418,7 +418,7 @@ impl Params<'_> {
     fn user_input(&self) -> Option<Question> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Asked {
+        struct UserQuestion {
             id: String,
             header: Option<String>,
             question: String,
@@ -431,24 +431,24 @@ impl Params<'_> {
             label: String,
             description: Option<String>,
         }
-        let asked: Vec<Asked> = plexus_protocol::object::from_str(self.questions?.get()).ok()?;
-        let field = |asked: Asked| {
-            let options = asked.options.unwrap_or_default();
+        let questions: Vec<UserQuestion> = plexus_protocol::object::from_str(self.questions?.get()).ok()?;
+        let field = |question: UserQuestion| {
+            let options = question.options.unwrap_or_default();
             let choice = |Label { label, description }| Item { id: label.clone(), label, detail: description };
-            let header = asked.header.filter(|header| !header.is_empty()).map(|header| format!("{header}: "));
+            let header = question.header.filter(|header| !header.is_empty()).map(|header| format!("{header}: "));
             Field {
-                name: asked.id,
-                text: format!("{}{}", header.unwrap_or_default(), asked.question),
+                name: question.id,
+                text: format!("{}{}", header.unwrap_or_default(), question.question),
                 kind: FieldKind::Text,
                 choices: options.into_iter().map(choice).collect(),
                 multi: false,
-                secret: asked.is_secret == Some(true),
-                other: asked.is_other == Some(true),
+                secret: question.is_secret == Some(true),
+                other: question.is_other == Some(true),
                 required: true,
                 default: None,
             }
         };
-        let fields: Vec<Field> = asked.into_iter().map(field).collect();
+        let fields: Vec<Field> = questions.into_iter().map(field).collect();
         if fields.is_empty() {
             return None;
         }
@@ -574,7 +574,7 @@ fn fields(schema: &RawValue) -> Option<Vec<Field>> {
 
 impl Codex {
     /// Handles a request of the server.
-    pub(super) fn asked(
+    pub(super) fn request_received(
         &mut self,
         frame: &Bytes,
         id: &RawValue,
@@ -594,7 +594,7 @@ impl Codex {
             return self.resync(native.clone(), out);
         }
         let (Some((raw, params)), Some(native)) = (read, native) else {
-            return self.not_asked(frame, id, method, None, out);
+            return self.refuse_unsupported(frame, id, method, None, out);
         };
         let item = text(params.item_id).or_else(|| text(params.call_id));
         let edits = item.as_ref().and_then(|item| self.state.threads.get(&native)?.items.edits(item));
@@ -609,32 +609,32 @@ impl Codex {
             _ => None,
         };
         let Some(question) = question.filter(|question| !question.options.is_empty() || question.form.is_some()) else {
-            return self.not_asked(frame, id, method, Some(native), out);
+            return self.refuse_unsupported(frame, id, method, Some(native), out);
         };
         let turn = text(params.turn_id);
         let raw_text = |raw: Option<&RawValue>| raw.map(RawValue::get).unwrap_or_default().to_owned();
         let about = [params.turn_id, params.item_id, params.call_id, params.approval_id, params.message].map(raw_text);
         let about = format!("{method} {native} {}", about.join(" "));
-        if self.asked_before(id.get(), &about, out) {
+        if self.repeat_answer(id.get(), &about, out) {
             return;
         }
         self.state.held.remove(id.get());
         // In the order in which they were asked.
-        if self.state.held.waits(Some(&native)) || !self.has_room(Some(&native)) {
+        if self.state.held.waits(Some(&native)) || !self.has_capacity(Some(&native)) {
             return self.state.held.push(Some(native), id.get(), frame);
         }
         self.show(frame, id.get(), native, turn, item, about, question, raw, out);
     }
 
-    fn has_room(&self, native: Option<&NativeId>) -> bool {
-        let open = || self.state.asks.values().filter(|asked| asked.reply.is_none());
-        held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
+    fn has_capacity(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.state.asks.values().filter(|request| request.reply.is_none());
+        held::has_capacity(open().filter(|request| Some(&request.native) == native).count(), open().count())
     }
 
     /// Shows the questions that were held back by the limit of open questions.
     fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.state.held);
-        while let Some(frame) = held.next(|native| self.has_room(native)) {
+        while let Some(frame) = held.next(|native| self.has_capacity(native)) {
             self.feed(frame, out);
         }
         self.state.held = held;
@@ -654,7 +654,7 @@ impl Codex {
 
     /// Returns whether the question was asked before; then an answer that was given is sent again. A different question
     /// with the same id means that the earlier one is closed.
-    fn asked_before(&mut self, id: &str, about: &str, out: &mut Outbox) -> bool {
+    fn repeat_answer(&mut self, id: &str, about: &str, out: &mut Outbox) -> bool {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         let mut same = false;
         for key in keys {
@@ -699,10 +699,10 @@ impl Codex {
             form => AnswerRoute::Choice { options, no: question.no, form },
         };
         let fields = matches!(way, AnswerRoute::Fields(_));
-        let asked =
+        let pending =
             PendingRequest { native: native.clone(), turn, id: id.to_owned(), about, way, stale: 0, reply: None };
         let ask = if fields {
-            field_ask(&asked, key.clone(), raw, frame)
+            field_ask(&pending, key.clone(), raw, frame)
         } else {
             Some(AgentRequest {
                 kind: question.kind,
@@ -716,18 +716,25 @@ impl Codex {
             })
         };
         let Some(ask) = ask else { return };
-        self.state.asks.insert(key, asked);
+        self.state.asks.insert(key, pending);
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
     /// Returns a unique key for a question with this id.
     pub(super) fn key(&mut self, id: &str) -> RequestKey {
-        self.state.asked += 1;
-        RequestKey::nth(id, self.state.asked)
+        self.state.request_count += 1;
+        RequestKey::nth(id, self.state.request_count)
     }
 
     /// Logs a request that is not shown to the user, and denies it if no other client can answer it.
-    fn not_asked(&mut self, frame: &Bytes, id: &RawValue, method: &str, native: Option<NativeId>, out: &mut Outbox) {
+    fn refuse_unsupported(
+        &mut self,
+        frame: &Bytes,
+        id: &RawValue,
+        method: &str,
+        native: Option<NativeId>,
+        out: &mut Outbox,
+    ) {
         let reason = match self.alone {
             true => "an unsupported request: refused",
             false => "an unsupported request: left to other clients",
@@ -757,14 +764,14 @@ impl Codex {
 
     /// Sends a decision.
     pub(super) fn answered(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
-        let Some(asked) = self.state.asks.get_mut(key).filter(|asked| asked.reply.is_none()) else { return };
-        match asked.take(decision) {
+        let Some(pending) = self.state.asks.get_mut(key).filter(|pending| pending.reply.is_none()) else { return };
+        match pending.take(decision) {
             AnswerStep::Reply(reply) => {
                 let reply = jsonrpc::to_raw(&reply);
-                asked.reply = Some(reply.get().to_owned());
+                pending.reply = Some(reply.get().to_owned());
                 // If the server may have forgotten the request, it is answered when it is sent again.
-                if self.state.phase == Phase::Ready && asked.stale == 0 {
-                    out.frames.push(answer(&asked.id, &reply));
+                if self.state.phase == Phase::Ready && pending.stale == 0 {
+                    out.frames.push(answer(&pending.id, &reply));
                 }
                 self.forget_answers(key);
                 // A withdrawal is followed by the end of the turn.
@@ -773,11 +780,11 @@ impl Codex {
                 }
             }
             AnswerStep::Ask => {
-                let Some(asked) = self.state.asks.remove(key) else { return };
-                let next = self.key(&asked.id);
-                let Some(ask) = field_ask(&asked, next.clone(), RawValue::NULL, &Bytes::new()) else { return };
-                let native = Some(asked.native.clone());
-                self.state.asks.insert(next, asked);
+                let Some(pending) = self.state.asks.remove(key) else { return };
+                let next = self.key(&pending.id);
+                let Some(ask) = field_ask(&pending, next.clone(), RawValue::NULL, &Bytes::new()) else { return };
+                let native = Some(pending.native.clone());
+                self.state.asks.insert(next, pending);
                 out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
             }
         }
@@ -785,7 +792,7 @@ impl Codex {
 
     /// Removes unconfirmed answers above the limit.
     fn forget_answers(&mut self, but: &RequestKey) {
-        let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
+        let answered = self.state.asks.iter().filter(|(_, pending)| pending.reply.is_some());
         let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
         if keys.len() > ANSWERS_MAX
             && let Some(key) = keys.iter().find(|key| *key != but)
@@ -809,10 +816,10 @@ impl Codex {
 
     /// Closes a question, and reports it unless the gateway answered it.
     pub(super) fn close_question(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
-        let Some(asked) = self.state.asks.remove(key) else { return };
-        if asked.reply.is_none() {
+        let Some(pending) = self.state.asks.remove(key) else { return };
+        if pending.reply.is_none() {
             let elsewhere = elsewhere.map(|by| AnsweredElsewhere { by: by.to_owned(), option_id: None });
-            out.events.push(RuntimeEvent::TakenBack { native: Some(asked.native), key: key.clone(), elsewhere });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(pending.native), key: key.clone(), elsewhere });
         }
     }
 }
@@ -828,8 +835,8 @@ pub(super) fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -
 }
 
 /// Returns the current field as a question.
-fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: &Bytes) -> Option<AgentRequest> {
-    let AnswerRoute::Fields(form) = &asked.way else { return None };
+fn field_ask(pending: &PendingRequest, key: RequestKey, params: &RawValue, frame: &Bytes) -> Option<AgentRequest> {
+    let AnswerRoute::Fields(form) = &pending.way else { return None };
     let field = form.fields.get(form.at)?;
     let chooses = !field.choices.is_empty() && !form.free;
     let mut items = if chooses { field.choices.clone() } else { Vec::new() };

@@ -129,7 +129,9 @@ impl Codex {
                 let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));
                 return Ok(("thread/settings/update".into(), params, ReplyHandling::Model { provider, name }));
             }
-            "mcp.list" => return Ok((abilities::SERVERS.into(), abilities::of_thread(native), ReplyHandling::Servers)),
+            "mcp.list" => {
+                return Ok((abilities::SERVERS.into(), abilities::thread_servers(native), ReplyHandling::Servers));
+            }
             "skills.list" => {
                 return Ok((abilities::SKILLS.into(), abilities::in_folder(params), ReplyHandling::Skills));
             }
@@ -137,15 +139,15 @@ impl Codex {
         }
         // The UI protocol has a dot where Codex has a slash.
         let method = if method.contains('/') { method.to_owned() } else { method.replace('.', "/") };
-        let of_thread = OF_THREAD.contains(&method.as_str());
-        if !of_thread && !OF_SERVER.contains(&method.as_str()) {
+        let is_thread_method = OF_THREAD.contains(&method.as_str());
+        if !is_thread_method && !OF_SERVER.contains(&method.as_str()) {
             return Err(RuntimeError::new(
                 METHOD_NOT_FOUND,
                 format!("{method}: the gateway does not pass this method on to Codex"),
             ));
         }
         let mut extra = serde_json::Map::new();
-        if of_thread {
+        if is_thread_method {
             let Some(native) = native else {
                 return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} wants a session")));
             };

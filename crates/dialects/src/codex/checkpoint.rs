@@ -22,7 +22,8 @@ struct Checkpoint {
     thread: Thread,
     asks: Vec<(RequestKey, PendingRequest)>,
     /// The number of questions with a key: no key is reused, even by another gateway process.
-    asked: u64,
+    #[serde(rename = "asked")]
+    request_count: u64,
 }
 
 /// Returns whether the checkpoint is of a thread in which nobody had written.
@@ -46,8 +47,8 @@ impl Codex {
     }
 
     fn checkpoint(&self, native: &NativeId, thread: &Thread) -> String {
-        let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && !asked.secret());
-        let asks = asks.map(|(key, asked)| (key.clone(), asked.clone())).collect();
+        let asks = self.state.asks.iter().filter(|(_, request)| request.native == *native && !request.secret());
+        let asks = asks.map(|(key, request)| (key.clone(), request.clone())).collect();
         let brief = Thread {
             turn: thread.turn.clone(),
             reported_turns: thread.reported_turns.clone(),
@@ -59,7 +60,7 @@ impl Codex {
             untitled: thread.untitled,
             ..Thread::default()
         };
-        let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };
+        let whole = Checkpoint { thread: brief, asks, request_count: self.state.request_count };
         // Plain values can always be written.
         let text = serde_json::to_string(&whole).unwrap_or_default();
         if text.len() <= CHECKPOINT_MAX {
@@ -69,7 +70,8 @@ impl Codex {
         if let Some((_, end)) = thread.turn.as_mut().and_then(|turn| turn.early.as_mut()) {
             end.native = None;
         }
-        serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), asked: whole.asked }).unwrap_or_default()
+        serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), request_count: whole.request_count })
+            .unwrap_or_default()
     }
 
     /// Returns the thread of a checkpoint, and the events to report at once; `None` if it cannot be read.
@@ -78,16 +80,16 @@ impl Codex {
         native: &NativeId,
         carried: &CarriedState,
     ) -> Option<(Thread, Vec<RuntimeEvent>)> {
-        let Checkpoint { mut thread, asks, asked } = serde_json::from_str(&carried.checkpoint).ok()?;
+        let Checkpoint { mut thread, asks, request_count } = serde_json::from_str(&carried.checkpoint).ok()?;
         let mut events = Vec::new();
-        self.state.asked = self.state.asked.max(asked);
-        self.state.asks.retain(|_, asked| asked.native != *native);
+        self.state.request_count = self.state.request_count.max(request_count);
+        self.state.asks.retain(|_, request| request.native != *native);
         for key in &carried.asks {
             match asks.iter().find(|(known, _)| key == known) {
-                Some((key, asked)) => {
-                    let mut asked = asked.clone();
-                    asked.stale = UNSURE;
-                    self.state.asks.insert(key.clone(), asked);
+                Some((key, request)) => {
+                    let mut request = request.clone();
+                    request.stale = UNSURE;
+                    self.state.asks.insert(key.clone(), request);
                 }
                 None => events.push(RuntimeEvent::TakenBack {
                     native: Some(native.clone()),
@@ -97,14 +99,14 @@ impl Codex {
             }
         }
         thread.items.connection_lost();
-        let ours = carried.prompt.map(|Ticket(ticket)| ticket);
+        let carried_prompt = carried.prompt.map(|Ticket(ticket)| ticket);
         if let Some(turn) = &mut thread.turn
-            && turn.ticket != ours
+            && turn.ticket != carried_prompt
         {
             (turn.ticket, turn.starting, turn.early) = (None, false, None);
         }
         thread.turn = thread.turn.filter(|turn| turn.id.is_some() || turn.ticket.is_some());
-        if let Some(ticket) = ours {
+        if let Some(ticket) = carried_prompt {
             // The server's turns show whether it has the prompt.
             let turn = thread.turn.get_or_insert_with(Turn::default);
             if turn.ticket.is_none() {

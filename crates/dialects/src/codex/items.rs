@@ -28,7 +28,7 @@ const PARTS_MAX: u64 = 1024;
 /// Maximum size of the text held back behind a gap, in bytes; above it the text is reported at once, and the gap stays.
 const HELD_MAX: usize = 4 * 1024 * 1024;
 /// Notifications about the server itself: stored under their names.
-const DOINGS: [&str; 42] = [
+const SERVER_NOTIFICATIONS: [&str; 42] = [
     "app/list/updated",
     "account/login/completed",
     "account/updated",
@@ -92,7 +92,7 @@ struct Item {
     torn: bool,
     /// The texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    texts: BTreeMap<String, ShownText>,
+    texts: BTreeMap<String, ReportedText>,
     /// The file changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     edits: Option<Vec<FileEdit>>,
@@ -103,7 +103,7 @@ pub(super) type FileEdit = (String, Option<String>, String);
 
 /// The reported part of a text.
 #[derive(Serialize, Deserialize)]
-struct ShownText {
+struct ReportedText {
     kind: TextRole,
     bytes: usize,
     /// FNV-1a of the reported bytes.
@@ -123,8 +123,8 @@ enum TextRole {
 impl Item {
     /// Returns whether another text of the item was reported, and no part of this one.
     fn another(&self, name: &str) -> bool {
-        let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
-        !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
+        let reported = |name: &str| self.texts.get(name).is_some_and(|reported| reported.bytes > 0);
+        !reported(name) && self.texts.keys().any(|other| other != name && reported(other))
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn hash(name: &str) -> u64 {
     fnv(FNV, name)
 }
 
-impl ShownText {
+impl ReportedText {
     fn new(kind: TextRole) -> Self {
         Self { kind, bytes: 0, hash: FNV, held: None, loose: false }
     }
@@ -352,18 +352,18 @@ impl Items {
     }
 
     /// Returns whether the item is known.
-    pub(super) fn knows(&self, id: &str) -> bool {
+    pub(super) fn contains(&self, id: &str) -> bool {
         self.0.contains_key(id)
     }
 
     /// Returns the state that is needed to report the rest; held-back text is dropped, and counts as not reported.
     pub(super) fn brief(&self) -> Self {
-        let shown = |shown: &ShownText| ShownText { held: None, ..*shown };
+        let reported = |reported: &ReportedText| ReportedText { held: None, ..*reported };
         let brief = |item: &Item| match item.done {
             true => Item { done: true, ..Item::default() },
             false => Item {
                 tool: item.tool,
-                texts: item.texts.iter().map(|(name, text)| (name.clone(), shown(text))).collect(),
+                texts: item.texts.iter().map(|(name, text)| (name.clone(), reported(text))).collect(),
                 ..Item::default()
             },
         };
@@ -371,7 +371,7 @@ impl Items {
     }
 
     /// Returns whether the item was reported, but not to its end.
-    pub(super) fn goes_on(&self, id: &str) -> bool {
+    pub(super) fn is_in_progress(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|item| !item.done)
     }
 
@@ -396,9 +396,9 @@ impl Items {
     pub(super) fn turn_over(&mut self) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         for (id, item) in &mut self.0 {
-            for shown in item.texts.values_mut() {
-                if let Some(held) = shown.held.take() {
-                    drafts.extend(shown.show(id, &held));
+            for reported in item.texts.values_mut() {
+                if let Some(held) = reported.held.take() {
+                    drafts.extend(reported.show(id, &held));
                 }
             }
             item.done |= !item.tool;
@@ -409,7 +409,7 @@ impl Items {
     /// Handles a piece of an item's text.
     fn delta(&mut self, id: &str, name: &str, role: TextRole, delta: &str) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
-        let missed = !self.knows(id);
+        let missed = !self.contains(id);
         let item = self.item(id);
         if item.done {
             return drafts;
@@ -420,29 +420,29 @@ impl Items {
                 message follows when it ends";
             drafts.push(EventDraft::error("gap", message, None));
             // A gap concerns every text of the item, not only this one.
-            for shown in item.texts.values_mut() {
-                shown.held.get_or_insert_default();
+            for reported in item.texts.values_mut() {
+                reported.held.get_or_insert_default();
             }
-            item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role)).held.get_or_insert_default();
+            item.texts.entry(name.to_owned()).or_insert_with(|| ReportedText::new(role)).held.get_or_insert_default();
         }
         let another = item.another(name);
-        let behind = !item.texts.contains_key(name) && item.texts.values().any(|shown| shown.held.is_some());
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role));
+        let behind = !item.texts.contains_key(name) && item.texts.values().any(|reported| reported.held.is_some());
+        let reported = item.texts.entry(name.to_owned()).or_insert_with(|| ReportedText::new(role));
         if behind {
-            shown.held = Some(String::new());
+            reported.held = Some(String::new());
         }
-        let Some(held) = &mut shown.held else {
+        let Some(held) = &mut reported.held else {
             if another {
                 drafts.push(chunk(role, id, PARAGRAPH));
             }
-            drafts.extend(shown.show(id, delta));
+            drafts.extend(reported.show(id, delta));
             return drafts;
         };
         held.push_str(delta);
         if held.len() > HELD_MAX {
-            let held = shown.held.take().unwrap_or_default();
-            shown.loose = true;
-            drafts.extend(shown.show(id, &held));
+            let held = reported.held.take().unwrap_or_default();
+            reported.loose = true;
+            drafts.extend(reported.show(id, &held));
         }
         drafts
     }
@@ -452,20 +452,20 @@ impl Items {
         let item = self.item(id);
         let mut drafts = Vec::new();
         let another = item.another(name);
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role));
-        let held = shown.held.take();
-        if shown.loose {
+        let reported = item.texts.entry(name.to_owned()).or_insert_with(|| ReportedText::new(role));
+        let held = reported.held.take();
+        if reported.loose {
             return drafts;
         }
-        let rest = shown.rest(full_text).map(str::to_owned).or(held).unwrap_or_default();
+        let rest = reported.rest(full_text).map(str::to_owned).or(held).unwrap_or_default();
         if another && !rest.is_empty() {
             drafts.push(chunk(role, id, PARAGRAPH));
         }
-        drafts.extend(shown.show(id, &rest));
+        drafts.extend(reported.show(id, &rest));
         drafts
     }
 
-    /// Handles an item that began or (`over`) ended. `mine` is the mark of the gateway's own prompt in the turn, and
+    /// Handles an item that began or (`over`) ended. `own_mark` is the mark of the gateway's own prompt in the turn, and
     /// `echoed` whether it was echoed already, so that it is not repeated.
     ///
     /// # Errors
@@ -474,12 +474,12 @@ impl Items {
         &mut self,
         raw: &RawValue,
         ended: bool,
-        mine: Option<&str>,
+        own_mark: Option<&str>,
         echoed: &mut bool,
         frame: &Bytes,
     ) -> Result<Vec<EventDraft>, &'static str> {
         let Some(server_item) = object::<ServerItem<'_>>(raw) else { return Err("an item without an identifier") };
-        let first = !self.knows(&server_item.id);
+        let first = !self.contains(&server_item.id);
         let item = self.item(&server_item.id);
         if item.done {
             return Ok(Vec::new());
@@ -490,7 +490,8 @@ impl Items {
             "userMessage" if !ended => Vec::new(),
             "userMessage" => {
                 let client = text(server_item.client_id);
-                let own = mine.is_some_and(|mine| client.as_deref().map_or(!*echoed, |client| client == mine));
+                let own =
+                    own_mark.is_some_and(|own_mark| client.as_deref().map_or(!*echoed, |client| client == own_mark));
                 *echoed |= own;
                 if own { Vec::new() } else { user_message(id, &list(server_item.content)) }
             }
@@ -541,7 +542,7 @@ impl Items {
     /// Makes an update of a tool call, preceded by the call itself if it is new.
     fn tool_update(&mut self, tool: ToolUpdate) -> Vec<EventDraft> {
         let id = tool.tool_call_id.as_str();
-        let first = !self.knows(id);
+        let first = !self.contains(id);
         let item = self.item(id);
         if item.done {
             return Vec::new();
@@ -556,7 +557,7 @@ impl Items {
 
     /// Makes the event for a tool call that is first mentioned by a question.
     pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<EventDraft> {
-        if self.knows(id) {
+        if self.contains(id) {
             return None;
         }
         self.item(id).tool = true;
@@ -589,11 +590,11 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     for input in content {
         let Some(input) = object::<Input<'_>>(input) else { continue };
         let part_text = text(input.text).unwrap_or_else(|| {
-            let place = text(input.path).or_else(|| text(input.name));
+            let location = text(input.path).or_else(|| text(input.name));
             // A data URL is not readable text.
             let url = text(input.url).filter(|url| !url.starts_with("data:"));
-            let place = place.or(url).map(|place| format!(": {place}")).unwrap_or_default();
-            format!("[{}{place}]", input.r#type)
+            let location = location.or(url).map(|location| format!(": {location}")).unwrap_or_default();
+            format!("[{}{location}]", input.r#type)
         });
         drafts.push(updates::chunk(Kind::UserMessageChunk, Some(id), &part_text, None));
     }

@@ -65,12 +65,12 @@ fn is_complete(item: &RawValue, ended: bool) -> bool {
 }
 
 /// Returns the events of a turn's items, each with its own bytes.
-fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, ended: bool, mine: Option<&str>) -> Vec<EventDraft> {
+fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, ended: bool, own_mark: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
     for item in turn.items() {
         let bytes = Bytes::copy_from_slice(item.get().as_bytes());
-        match thread.items.read(item, is_complete(item, ended), mine, &mut echoed, &bytes) {
+        match thread.items.read(item, is_complete(item, ended), own_mark, &mut echoed, &bytes) {
             Ok(more) => drafts.extend(more),
             Err(reason) => drafts.push(EventDraft::raw(bytes, reason)),
         }
@@ -83,7 +83,7 @@ fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft>
     let mut drafts = Vec::new();
     for item in turn.items() {
         let id = member::<String>(item, "id");
-        if id.is_some_and(|id| thread.items.goes_on(&id)) && is_complete(item, false) {
+        if id.is_some_and(|id| thread.items.is_in_progress(&id)) && is_complete(item, false) {
             let bytes = Bytes::copy_from_slice(item.get().as_bytes());
             drafts.extend(thread.items.read(item, true, None, &mut true, &bytes).unwrap_or_default());
         }
@@ -93,10 +93,10 @@ fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft>
 
 /// Returns the last reported turns that the server no longer has, except the current one.
 fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
-    let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
+    let existing: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
     let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
     let last = thread.reported_turns.iter().rev().skip_while(|turn| Some(**turn) == now);
-    last.copied().take_while(|turn| !there.contains(turn)).collect()
+    last.copied().take_while(|turn| !existing.contains(turn)).collect()
 }
 
 /// Returns the configuration that names MCP servers for one thread; `None` without any.
@@ -128,7 +128,7 @@ impl Codex {
         &mut self,
         frame: &Bytes,
         ticket: u64,
-        want: OpenRequest,
+        request: OpenRequest,
         result: &RawValue,
         out: &mut Outbox,
     ) {
@@ -141,14 +141,14 @@ impl Codex {
         };
         let native = NativeId::from(head.id.as_str());
         let (turns, more) = turns(&joined, &head);
-        let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
-        let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
+        let known = request.resume.as_ref().is_some_and(|(_, known)| *known);
+        let carried = request.carried.as_ref().and_then(|carried| self.restored(&native, carried));
         let continues = carried.is_some();
         let (thread, earlier_events) = carried.unwrap_or_default();
         let mut thread = Thread {
             model: super::text(joined.model).or(thread.model),
             provider: super::text(joined.model_provider).or(thread.provider),
-            mcp_servers: want.mcp_servers,
+            mcp_servers: request.mcp_servers,
             unwritten: false,
             untitled: thread.untitled || (!known && head.title().is_none()),
             ..thread
@@ -181,7 +181,7 @@ impl Codex {
                 drafts.push(EventDraft::error("turn_failed", &message, None));
             }
         }
-        let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
+        let how = if request.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
         // If the conversation is already open, its current turn ends here.
@@ -191,7 +191,7 @@ impl Codex {
             // If the log knows the turn, it has its finished items.
             let all = report_turn(&mut thread, turn, false, None);
             present =
-                all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.over)).collect();
+                all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.ended)).collect();
             thread.turn = Some(Turn { id: Some(turn.id.clone()), began: true, ..Turn::default() });
         }
         self.state.threads.insert(native.clone(), thread);
@@ -232,7 +232,7 @@ impl Codex {
         out: &mut Outbox,
     ) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        let known = turns.iter().any(|turn| thread.knows(&turn.id));
+        let known = turns.iter().any(|turn| thread.contains(&turn.id));
         if more && !known && !thread.reported_turns.is_empty() {
             let message = "more happened while the gateway was not connected than Codex reports: some of it is missing";
             self.event(native, EventDraft::error("gap", message, None), out);
@@ -270,16 +270,16 @@ impl Codex {
         let mut end = turn.end(None);
         let now = thread.turn.as_mut();
         let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
-        let ours =
+        let own_turn =
             now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| contains_prompt(turn, &mark(ticket))));
-        if let Some(ours) = ours {
-            ours.early = None;
+        if let Some(own_turn) = own_turn {
+            own_turn.early = None;
             if !same {
-                ours.id = Some(turn.id.clone());
+                own_turn.id = Some(turn.id.clone());
                 thread.items.next_turn();
             }
         } else if !same {
-            if thread.knows(&turn.id) {
+            if thread.contains(&turn.id) {
                 // The turn had ended and was reported before; some of its tool calls may have ended since.
                 for draft in late_tool_events(thread, turn) {
                     self.event(native, draft, out);
@@ -297,22 +297,22 @@ impl Codex {
             now.starting = false;
         }
         let cut = end.as_ref().is_some_and(|end| end.status == RunStatus::Cancelled);
-        let wanted = thread.turn.as_ref().is_some_and(|now| now.cancel);
-        if cut && !wanted && thread.doubts < DOUBTS_MAX {
+        let requested = thread.turn.as_ref().is_some_and(|now| now.cancel);
+        if cut && !requested && thread.doubts < DOUBTS_MAX {
             thread.doubts += 1;
             thread.doubted = true;
             end = None;
         }
         thread.mark_reported(&turn.id);
-        let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
+        let own_mark = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
         let drafts = match std::mem::take(&mut thread.partial) {
             true => {
-                let _ = report_turn(thread, turn, end.is_some(), mine.as_deref());
+                let _ = report_turn(thread, turn, end.is_some(), own_mark.as_deref());
                 let message = "more happened in this turn than could be kept: what Codex did while the gateway was \
                     not connected is missing";
                 vec![EventDraft::error("gap", message, None)]
             }
-            false => report_turn(thread, turn, end.is_some(), mine.as_deref()),
+            false => report_turn(thread, turn, end.is_some(), own_mark.as_deref()),
         };
         for draft in drafts {
             self.event(native, draft, out);
@@ -362,7 +362,7 @@ impl Codex {
 
     /// Handles a thread that could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
-        let message = format!("Codex could not reopen this conversation: {}", fault.words());
+        let message = format!("Codex could not reopen this conversation: {}", fault.full_message());
         self.event(native, EventDraft::error("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =
@@ -374,11 +374,11 @@ impl Codex {
 
     /// Checks the questions of a thread that was joined again: the server sends open ones again.
     fn reconcile_requests(&mut self, native: &NativeId, head: &ThreadHead<'_>, out: &mut Outbox) {
-        let waits = head.status.is_some_and(|status| status.get().contains("waitingOn"));
+        let is_waiting = head.status.is_some_and(|status| status.get().contains("waitingOn"));
         let unsure = self.state.asks.iter_mut().filter(|(_, ask)| ask.native == *native && ask.stale == UNSURE);
         let mut closed = Vec::new();
         for (key, ask) in unsure {
-            if waits {
+            if is_waiting {
                 ask.stale = SETTLE;
             } else {
                 closed.push(key.clone());

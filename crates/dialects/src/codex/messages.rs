@@ -131,7 +131,11 @@ pub(super) fn error_message(error: &RawValue) -> Option<String> {
     let TurnError { message, additional_details, codex_error_info } = object(error)?;
     let message_text = fault::with_details(&text(message)?, additional_details);
     // The type of the error, if its message explains nothing.
-    Some(if says_nothing(&message_text) { fault::with_details(&message_text, codex_error_info) } else { message_text })
+    Some(if is_uninformative(&message_text) {
+        fault::with_details(&message_text, codex_error_info)
+    } else {
+        message_text
+    })
 }
 
 /// Makes a request (with `id`) or a notification: Codex's messages have no `jsonrpc` member.

@@ -38,7 +38,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::fault::{self, says_nothing};
+use super::fault::{self, is_uninformative};
 use super::held::HeldQuestions;
 use super::jsonrpc::{self, INTERNAL, RpcMessage, member, object, string};
 use super::{
@@ -67,7 +67,7 @@ const FOUND_MAX: usize = 4096;
 /// Maximum number of stored helper threads; above it all are removed, and their questions are asked in the active thread.
 const HELPERS_MAX: usize = 1024;
 /// Maximum number of turns of a thread stored as reported: more than are requested at a time, so that a known one is among them.
-const TOLD_MAX: usize = 128;
+const REPORTED_MAX: usize = 128;
 /// Maximum length of a title made from a prompt, in characters.
 const TITLE_MAX: usize = 80;
 /// Notifications that are ignored: they repeat items, or come with every turn without a change.
@@ -121,8 +121,8 @@ struct State {
     #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
     held: HeldQuestions,
     /// The number of questions with a key, which is the occurrence of the next one.
-    #[serde(default)]
-    asked: u64,
+    #[serde(default, rename = "asked")]
+    request_count: u64,
     #[serde(default)]
     threads: BTreeMap<NativeId, Thread>,
     /// Helper threads, with the thread that each works for.
@@ -156,7 +156,8 @@ struct Sent {
     frame: String,
     tries: u32,
     /// `true` if the request is sent at the next wake-up.
-    waits: bool,
+    #[serde(rename = "waits")]
+    is_deferred: bool,
 }
 
 /// The purpose of a request.
@@ -164,17 +165,20 @@ struct Sent {
 enum Pending {
     Initialize,
     Loaded,
-    Look {
+    #[serde(rename = "Look")]
+    ReadThread {
         native: NativeId,
     },
     Open {
         ticket: u64,
-        want: OpenRequest,
+        #[serde(rename = "want")]
+        request: OpenRequest,
     },
     /// The request that reads a thread which could not be resumed.
     Unwritten {
         ticket: u64,
-        want: OpenRequest,
+        #[serde(rename = "want")]
+        request: OpenRequest,
         refusal: unwritten::Refusal,
     },
     Rejoin {
@@ -242,18 +246,18 @@ struct Thread {
 
 impl Thread {
     /// Returns whether any event of the turn was reported.
-    fn knows(&self, turn: &str) -> bool {
+    fn contains(&self, turn: &str) -> bool {
         self.reported_turns.contains(&items::hash(turn))
     }
 
     /// Marks the turn as reported.
     fn mark_reported(&mut self, turn: &str) {
-        if self.knows(turn) {
+        if self.contains(turn) {
             return;
         }
         self.partial = false;
         self.reported_turns.push_back(items::hash(turn));
-        if self.reported_turns.len() > TOLD_MAX {
+        if self.reported_turns.len() > REPORTED_MAX {
             self.reported_turns.pop_front();
         }
     }
@@ -335,7 +339,7 @@ impl Dialect for Codex {
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         let from = out.events.len();
         let changed = match &command {
-            RuntimeCommand::Answer { key, .. } => self.state.asks.get(key).map(|asked| asked.native.clone()),
+            RuntimeCommand::Answer { key, .. } => self.state.asks.get(key).map(|request| request.native.clone()),
             RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
             RuntimeCommand::Open { .. } | RuntimeCommand::Call { .. } => None,
         };
@@ -368,16 +372,16 @@ impl Dialect for Codex {
 
     fn wake(&mut self, out: &mut Outbox) {
         let from = out.events.len();
-        for sent in self.state.sent.values_mut().filter(|sent| sent.waits) {
-            sent.waits = false;
+        for sent in self.state.sent.values_mut().filter(|sent| sent.is_deferred) {
+            sent.is_deferred = false;
             out.frames.push(sent.frame.clone().into());
         }
         let mut closed = Vec::new();
         if self.state.phase == Phase::Ready {
-            for (key, asked) in &mut self.state.asks {
-                if (1..=SETTLE).contains(&asked.stale) {
-                    asked.stale -= 1;
-                    if asked.stale == 0 {
+            for (key, request) in &mut self.state.asks {
+                if (1..=SETTLE).contains(&request.stale) {
+                    request.stale -= 1;
+                    if request.stale == 0 {
                         closed.push(key.clone());
                     }
                 }
@@ -405,14 +409,14 @@ impl Dialect for Codex {
         self.state.held.clear();
         for (_, sent) in std::mem::take(&mut self.state.sent) {
             match sent.pending {
-                Pending::Open { ticket, want } | Pending::Unwritten { ticket, want, .. } => {
-                    self.state.reopen.push((ticket, want));
+                Pending::Open { ticket, request } | Pending::Unwritten { ticket, request, .. } => {
+                    self.state.reopen.push((ticket, request));
                 }
                 Pending::Call { ticket, .. } => {
                     let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it responded");
                     out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
                 }
-                Pending::Look { native } => {
+                Pending::ReadThread { native } => {
                     self.state.found.remove(&native);
                 }
                 // The thread shows whether the request arrived when it is joined again.
@@ -423,8 +427,8 @@ impl Dialect for Codex {
         for thread in self.state.threads.values_mut() {
             thread.items.connection_lost();
         }
-        for asked in self.state.asks.values_mut() {
-            asked.stale = UNSURE;
+        for request in self.state.asks.values_mut() {
+            request.stale = UNSURE;
         }
         self.state.unclear.clear();
     }
@@ -455,7 +459,7 @@ impl Dialect for Codex {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        let open = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_none());
+        let open = self.state.asks.iter().filter(|(_, request)| request.reply.is_none());
         open.map(|(key, _)| key.clone()).collect()
     }
 
@@ -477,17 +481,17 @@ impl Codex {
         let id = self.state.next;
         self.state.next += 1;
         let frame = frame(Some(id), method, Some(&jsonrpc::to_raw(params)));
-        let kept = String::from_utf8_lossy(&frame).into_owned();
-        self.state.sent.insert(id, Sent { pending, frame: kept, tries: 0, waits: false });
+        let text = String::from_utf8_lossy(&frame).into_owned();
+        self.state.sent.insert(id, Sent { pending, frame: text, tries: 0, is_deferred: false });
         out.frames.push(frame);
     }
 
     /// Requests a wake-up while something waits for time.
     fn request_wake(&self, out: &mut Outbox) {
         let ready = self.state.phase == Phase::Ready;
-        let stale = ready && self.state.asks.values().any(|asked| (1..=SETTLE).contains(&asked.stale));
+        let stale = ready && self.state.asks.values().any(|request| (1..=SETTLE).contains(&request.stale));
         let doubted = ready && self.state.threads.values().any(|thread| thread.doubted);
-        if stale || doubted || self.state.sent.values().any(|sent| sent.waits) {
+        if stale || doubted || self.state.sent.values().any(|sent| sent.is_deferred) {
             out.wake_after = Some(out.wake_after.map_or(TICK, |other| other.min(TICK)));
         }
     }
@@ -502,7 +506,7 @@ impl Codex {
 
     fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         match message {
-            RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            RpcMessage::Request { id, method, params } => self.request_received(frame, id, &method, params, out),
             RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
             RpcMessage::Response { id, reply } => self.response(frame, id, reply, out),
         }
@@ -530,7 +534,7 @@ impl Codex {
             && sent.tries < TRIES
         {
             sent.tries += 1;
-            sent.waits = true;
+            sent.is_deferred = true;
             self.state.sent.insert(id, sent);
             return;
         }
@@ -542,32 +546,32 @@ impl Codex {
             (Pending::Initialize, Ok(result)) => self.initialized(result, out),
             (Pending::Initialize, Err(fault)) => {
                 self.state.phase = Phase::Failed;
-                let message = format!("Codex refused the handshake: {} ({})", fault.words(), fault.code);
+                let message = format!("Codex refused the handshake: {} ({})", fault.full_message(), fault.code);
                 out.events.push(RuntimeEvent::Failed { message });
             }
             (Pending::Loaded, Ok(result)) => self.loaded(result, out),
             // An older server: threads are found when they start.
             (Pending::Loaded, Err(_)) => {}
-            (Pending::Look { native }, Ok(result)) => self.resynced(&native, result, out),
+            (Pending::ReadThread { native }, Ok(result)) => self.resynced(&native, result, out),
             // The thread has ended again.
-            (Pending::Look { native }, Err(_)) => {
+            (Pending::ReadThread { native }, Err(_)) => {
                 self.state.found.remove(&native);
             }
-            (Pending::Open { ticket, want }, Ok(result)) => {
+            (Pending::Open { ticket, request }, Ok(result)) => {
                 self.note_reviewer(result);
-                self.opened(frame, ticket, want, result, out);
+                self.opened(frame, ticket, request, result, out);
                 self.clarify(out);
             }
-            (Pending::Open { ticket, want }, Err(error)) if self.may_be_unwritten(&want) => {
-                self.read_unwritten(ticket, want, error, out);
+            (Pending::Open { ticket, request }, Err(error)) if self.may_be_unwritten(&request) => {
+                self.read_unwritten(ticket, request, error, out);
             }
-            (Pending::Open { ticket, want }, Err(_)) if want.resume.as_ref().is_some_and(|(_, known)| *known) => {
+            (Pending::Open { ticket, request }, Err(_)) if request.resume.as_ref().is_some_and(|(_, known)| *known) => {
                 // The log has the history; Codex continues with a new conversation.
-                self.open_session(ticket, OpenRequest { resume: None, carried: None, ..want }, out);
+                self.open_session(ticket, OpenRequest { resume: None, carried: None, ..request }, out);
             }
-            (Pending::Open { ticket, want }, Err(error)) => self.not_opened(ticket, want, error, out),
-            (Pending::Unwritten { ticket, want, refusal }, reply) => {
-                self.unwritten_read(ticket, want, refusal, reply.ok(), out);
+            (Pending::Open { ticket, request }, Err(error)) => self.not_opened(ticket, request, error, out),
+            (Pending::Unwritten { ticket, request, refusal }, reply) => {
+                self.unwritten_read(ticket, request, refusal, reply.ok(), out);
             }
             (Pending::Rejoin { native }, Err(_)) if self.joins_later(&native) => {}
             (Pending::Rejoin { native }, Ok(result)) => self.rejoined(frame, &native, result, out),
@@ -579,7 +583,7 @@ impl Codex {
                 // The turn ended meanwhile, unless it is still the current one.
                 let thread = self.state.threads.get(&native);
                 if thread.and_then(|thread| thread.turn.as_ref()).is_some_and(|now| now.id.as_deref() == Some(&turn)) {
-                    let message = format!("Codex did not stop the turn: {}", fault.words());
+                    let message = format!("Codex did not stop the turn: {}", fault.full_message());
                     self.event(&native, EventDraft::error("cancel_refused", &message, Some(frame)), out);
                 }
             }
@@ -605,31 +609,31 @@ impl Codex {
             self.state.threads.iter().map(|(native, thread)| (native.clone(), thread.unwritten)).collect();
         for (native, unwritten) in threads {
             if unwritten {
-                self.look(native, out);
+                self.read_thread(native, out);
             } else {
                 self.rejoin(&native, out);
             }
         }
-        for (ticket, want) in std::mem::take(&mut self.state.reopen) {
-            self.open_session(ticket, want, out);
+        for (ticket, request) in std::mem::take(&mut self.state.reopen) {
+            self.open_session(ticket, request, out);
         }
         if !self.alone {
             self.request(Pending::Loaded, "thread/loaded/list", &serde_json::json!({}), out);
         }
     }
 
-    fn open_session(&mut self, ticket: u64, want: OpenRequest, out: &mut Outbox) {
-        match want.resume.clone() {
+    fn open_session(&mut self, ticket: u64, request: OpenRequest, out: &mut Outbox) {
+        match request.resume.clone() {
             Some((native, _)) => {
-                let servers = want.mcp_servers.clone();
-                self.resume(Pending::Open { ticket, want }, &native, &servers, out);
+                let servers = request.mcp_servers.clone();
+                self.resume(Pending::Open { ticket, request }, &native, &servers, out);
             }
             None => {
-                let mut params = serde_json::json!({ "cwd": want.cwd });
-                if let Some(config) = join::config(&want.mcp_servers) {
+                let mut params = serde_json::json!({ "cwd": request.cwd });
+                if let Some(config) = join::config(&request.mcp_servers) {
                     params["config"] = config;
                 }
-                self.request(Pending::Open { ticket, want }, "thread/start", &params, out);
+                self.request(Pending::Open { ticket, request }, "thread/start", &params, out);
             }
         }
     }
@@ -643,13 +647,13 @@ impl Codex {
     /// Reads a thread of another client, once.
     fn resync(&mut self, native: NativeId, out: &mut Outbox) {
         if self.remember_found(&native) {
-            self.look(native, out);
+            self.read_thread(native, out);
         }
     }
 
-    fn look(&mut self, native: NativeId, out: &mut Outbox) {
+    fn read_thread(&mut self, native: NativeId, out: &mut Outbox) {
         let params = serde_json::json!({ "threadId": native, "includeTurns": false });
-        self.request(Pending::Look { native }, "thread/read", &params, out);
+        self.request(Pending::ReadThread { native }, "thread/read", &params, out);
     }
 
     /// Returns whether a thread has to be reported, and marks it as reported.
@@ -697,7 +701,7 @@ impl Codex {
             return;
         }
         let opening =
-            |sent: &Sent| matches!(&sent.pending, Pending::Open { want: OpenRequest { resume: None, .. }, .. });
+            |sent: &Sent| matches!(&sent.pending, Pending::Open { request: OpenRequest { resume: None, .. }, .. });
         if self.state.unclear.len() < FOUND_MAX && self.state.sent.values().any(opening) {
             self.state.unclear.push((native, head.cwd(), head.title()));
         } else if self.remember_found(&native) {

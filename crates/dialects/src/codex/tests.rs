@@ -281,14 +281,14 @@ fn codex_tools_open_and_close() {
         begun["status"] = "inProgress".into();
         item(&mut rig, "started", begun.clone());
         let call = rig.event();
-        assert_eq!((call.kind, call.tool.unwrap().over), (Kind::ToolCall, false));
+        assert_eq!((call.kind, call.tool.unwrap().ended), (Kind::ToolCall, false));
         let body = json(&call.body);
         assert_eq!((&body["kind"], &body["title"], &body["status"]), (&kind, &j!(title), &j!("in_progress")));
         item(&mut rig, "started", begun);
         assert!(rig.take_events().is_empty());
         item(&mut rig, "completed", item_.clone());
         let update = rig.event();
-        assert_eq!((update.kind, update.tool.unwrap().over), (Kind::ToolCallUpdate, true));
+        assert_eq!((update.kind, update.tool.unwrap().ended), (Kind::ToolCallUpdate, true));
         assert_eq!(json(&update.body)["content"], content);
         assert_eq!(json(&update.body)["status"], "completed");
         // An unknown item: one event has all of it.
@@ -298,7 +298,7 @@ fn codex_tools_open_and_close() {
         declined["status"] = "declined".into();
         item(&mut rig, "completed", declined);
         let call = rig.event();
-        assert_eq!((call.kind, call.tool.unwrap().over), (Kind::ToolCall, true));
+        assert_eq!((call.kind, call.tool.unwrap().ended), (Kind::ToolCall, true));
         assert_eq!(json(&call.body)["status"], "failed");
     }
 }
@@ -1447,7 +1447,7 @@ fn codex_reports_reverted_turns_and_repeats_no_others() {
 #[test]
 fn codex_does_not_repeat_a_conversation_longer_than_its_memory() {
     let mut rig = shared();
-    let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
+    let ids: Vec<String> = (0..REPORTED_MAX + 50).map(|n| format!("turn-{n}")).collect();
     let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
     for id in &ids {
         notify(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));

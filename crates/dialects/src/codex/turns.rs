@@ -91,17 +91,17 @@ impl Codex {
         turn.ticket = None;
         turn.starting = false;
         let left = turn.id.is_some() && turn.early.is_none();
-        let tell = left && !turn.began;
-        turn.began |= tell;
+        let report_start = left && !turn.began;
+        turn.began |= report_start;
         if !left {
             thread.turn = None;
         }
         out.events.push(RuntimeEvent::Ended {
             native: native.clone(),
             ticket: Ticket(ticket),
-            end: RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.words()) },
+            end: RunEnd { native: Some(frame.clone()), ..RunEnd::failed(fault.full_message()) },
         });
-        if tell {
+        if report_start {
             out.events.push(RuntimeEvent::Began { native, by: OTHER.into() });
         }
     }
@@ -141,7 +141,7 @@ impl Codex {
             // The turn had ended before the thread was joined, or was reported already.
             return;
         };
-        let mine = turn.ticket.map(mark);
+        let own_mark = turn.ticket.map(mark);
         let Some(mut end) = head.end(Some(frame)) else { return };
         if end.status == RunStatus::Error && end.message.is_none() {
             end.message.clone_from(&turn.fault);
@@ -149,7 +149,7 @@ impl Codex {
         // The summary has the last message, which may be new after a late join.
         let mut drafts = Vec::new();
         for item in head.items() {
-            drafts.extend(thread.items.read(item, true, mine.as_deref(), &mut true, frame).unwrap_or_default());
+            drafts.extend(thread.items.read(item, true, own_mark.as_deref(), &mut true, frame).unwrap_or_default());
         }
         for draft in drafts {
             self.event(native, draft, out);
@@ -169,7 +169,7 @@ impl Codex {
         }
         // The open questions of the turn are closed with it.
         let id = turn.id.clone();
-        let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && asked.turn == id);
+        let asks = self.state.asks.iter().filter(|(_, request)| request.native == *native && request.turn == id);
         let asks: Vec<_> = asks.map(|(key, _)| key.clone()).collect();
         for key in asks {
             self.close_question(&key, None, out);

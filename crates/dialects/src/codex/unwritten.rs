@@ -26,7 +26,7 @@ pub(super) struct Refusal {
 
 impl From<RuntimeError> for Refusal {
     fn from(error: RuntimeError) -> Self {
-        Self { code: error.code, message: error.words() }
+        Self { code: error.code, message: error.full_message() }
     }
 }
 
@@ -49,37 +49,38 @@ fn is_loaded(status: Option<&RawValue>) -> bool {
 impl Codex {
     /// Returns whether a thread that cannot be resumed may be one in which nobody has written. A server of the
     /// gateway's own has no such threads.
-    pub(super) fn may_be_unwritten(&self, want: &OpenRequest) -> bool {
-        let Some((_, known)) = &want.resume else { return false };
-        !self.alone && (!known || want.carried.as_ref().is_some_and(|carried| super::checkpoint::is_unwritten(carried)))
+    pub(super) fn may_be_unwritten(&self, request: &OpenRequest) -> bool {
+        let Some((_, known)) = &request.resume else { return false };
+        !self.alone
+            && (!known || request.carried.as_ref().is_some_and(|carried| super::checkpoint::is_unwritten(carried)))
     }
 
     /// Reads a thread that could not be resumed.
-    pub(super) fn read_unwritten(&mut self, ticket: u64, want: OpenRequest, error: RuntimeError, out: &mut Outbox) {
-        let native = want.resume.as_ref().map(|(native, _)| native.clone());
+    pub(super) fn read_unwritten(&mut self, ticket: u64, request: OpenRequest, error: RuntimeError, out: &mut Outbox) {
+        let native = request.resume.as_ref().map(|(native, _)| native.clone());
         let params = serde_json::json!({ "threadId": native, "includeTurns": false });
-        self.request(Pending::Unwritten { ticket, want, refusal: error.into() }, "thread/read", &params, out);
+        self.request(Pending::Unwritten { ticket, request, refusal: error.into() }, "thread/read", &params, out);
     }
 
     /// Handles a thread that was read: opens it without joining it, or refuses it.
     pub(super) fn unwritten_read(
         &mut self,
         ticket: u64,
-        want: OpenRequest,
+        request: OpenRequest,
         refusal: Refusal,
         result: Option<&RawValue>,
         out: &mut Outbox,
     ) {
         let head = result.and_then(|result| member(result, "thread")).and_then(object::<ThreadHead<'_>>);
         let Some(head) = head.filter(|head| !head.hidden() && is_loaded(head.status)) else {
-            return self.not_opened(ticket, want, refusal.into(), out);
+            return self.not_opened(ticket, request, refusal.into(), out);
         };
         let native = NativeId::from(head.id.as_str());
-        let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
+        let carried = request.carried.as_ref().and_then(|carried| self.restored(&native, carried));
         let (thread, earlier_events) = carried.unwrap_or_default();
         self.state.found.remove(&native);
         let thread =
-            Thread { unwritten: true, untitled: head.title().is_none(), mcp_servers: want.mcp_servers, ..thread };
+            Thread { unwritten: true, untitled: head.title().is_none(), mcp_servers: request.mcp_servers, ..thread };
         self.state.threads.insert(native.clone(), thread);
         let drafts = head.name().map(|name| EventDraft::title(Some(name), None)).into_iter().collect();
         let opened =
@@ -94,8 +95,8 @@ impl Codex {
     }
 
     /// Handles a session that could not be opened.
-    pub(super) fn not_opened(&mut self, ticket: u64, want: OpenRequest, error: RuntimeError, out: &mut Outbox) {
-        if let Some((native, _)) = want.resume {
+    pub(super) fn not_opened(&mut self, ticket: u64, request: OpenRequest, error: RuntimeError, out: &mut Outbox) {
+        if let Some((native, _)) = request.resume {
             // The thread may be too new to be joined: it is reported again when it is active.
             self.state.found.remove(&native);
         }

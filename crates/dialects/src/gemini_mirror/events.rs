@@ -81,7 +81,7 @@ pub(super) fn past(turn: &Turn) -> EventDraft {
 pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
     let update = ToolUpdate {
         title: Some(call.name.clone()),
-        kind: Some(sort_of(&call.name)),
+        kind: Some(tool_kind(&call.name)),
         status: Some("in_progress"),
         raw_input: call.args.map(jsonrpc::owned),
         ..ToolUpdate::new(&call.id)
@@ -116,7 +116,7 @@ pub(super) fn dialog(
     data: &RawValue,
     frame: &Bytes,
 ) -> AgentRequest {
-    let what = match dialog.sort.as_str() {
+    let purpose = match dialog.sort.as_str() {
         "file_access" => "to access a file".to_owned(),
         "command_run" => "to run a command".to_owned(),
         "" => "for permission".to_owned(),
@@ -124,7 +124,7 @@ pub(super) fn dialog(
     };
     let subject = match call {
         Some((_, ToolUnderWay { name, args: Some(args) })) => match subject::tool(name, args) {
-            RequestSubject::Tool { .. } if sort_of(name) == "execute" => {
+            RequestSubject::Tool { .. } if tool_kind(name) == "execute" => {
                 let reason = "its input has no command that can be identified with certainty";
                 RequestSubject::Unreadable { reason, raw: format!("{name} {}", pretty(args.get())) }
             }
@@ -152,7 +152,7 @@ pub(super) fn dialog(
         ..AgentRequest::new(
             key,
             RequestType::Permission,
-            format!("The Gemini UI asks {what}"),
+            format!("The Gemini UI asks {purpose}"),
             jsonrpc::owned(data),
             frame.clone(),
         )
@@ -180,7 +180,7 @@ fn meaning(label: &str) -> Choice {
 }
 
 /// Returns the ACP kind of one of Gemini's tools.
-fn sort_of(tool: &str) -> &'static str {
+fn tool_kind(tool: &str) -> &'static str {
     match tool {
         "run_shell_command" => "execute",
         "read_file" | "read_many_files" | "list_directory" => "read",

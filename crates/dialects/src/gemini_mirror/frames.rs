@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 pub(super) const FRAME_MAX: usize = 16 * 1024 * 1024;
 
 /// Number of bytes retained of a longer message; the rest is dropped and counted.
-const FRAME_KEPT: usize = 64 * 1024;
+const FRAME_STORED_MAX: usize = 64 * 1024;
 
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,10 +66,10 @@ impl FrameReader {
             return self.rest.extend_from_slice(piece);
         }
         let all = self.rest.len() as u64 + piece.len() as u64 + self.dropped;
-        let room = FRAME_KEPT.saturating_sub(self.rest.len()).min(piece.len());
-        self.rest.extend_from_slice(&piece[..room]);
+        let retained = FRAME_STORED_MAX.saturating_sub(self.rest.len()).min(piece.len());
+        self.rest.extend_from_slice(&piece[..retained]);
         // The bytes are copied, since a slice would retain the whole buffer.
-        self.rest = BytesMut::from(&self.rest[..self.rest.len().min(FRAME_KEPT)]);
+        self.rest = BytesMut::from(&self.rest[..self.rest.len().min(FRAME_STORED_MAX)]);
         self.dropped = all - self.rest.len() as u64;
     }
 }

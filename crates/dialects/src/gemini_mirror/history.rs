@@ -87,9 +87,9 @@ impl Turns {
         for known in &self.turns {
             let mut before = 0;
             for (at, turn) in history.turns.iter().enumerate() {
-                let here = row[at + 1];
-                row[at + 1] = if begins(turn, known) { before + 1 } else { here.max(row[at]) };
-                before = here;
+                let count = row[at + 1];
+                row[at + 1] = if begins(turn, known) { before + 1 } else { count.max(row[at]) };
+                before = count;
             }
         }
         let most = row.last().copied().unwrap_or(0);

@@ -40,7 +40,7 @@ const TICK: Duration = Duration::from_secs(1);
 const READY_TICKS: u32 = 60;
 
 /// Ticks that a remote control may be unreachable before the history is abandoned.
-const THERE_TICKS: u32 = 5;
+const CONNECT_TICKS: u32 = 5;
 
 /// Ticks of silence that end a run whose end may have been missed while the connection was lost, or a prompt that was accepted and never
 /// shown.
@@ -82,9 +82,9 @@ struct Mirror {
     turns: Turns,
     run: Option<Run>,
     doubt: Option<Doubt>,
-    asks: BTreeMap<RequestKey, Shown>,
+    asks: BTreeMap<RequestKey, OpenQuestion>,
     /// The number of questions with a key, which is the occurrence of the next one.
-    asked: u64,
+    request_count: u64,
     calls: BTreeMap<String, ToolUnderWay>,
     /// The id of the last request.
     fetches: u64,
@@ -92,7 +92,7 @@ struct Mirror {
 
 /// The state of reading the history.
 struct Catching {
-    what: Missing,
+    missing: Missing,
     /// The pending request; if there is none, the next tick makes one.
     fetch: Option<u64>,
     tries: u32,
@@ -106,7 +106,7 @@ enum Missing {
     /// The part after an earlier gateway process, whose extent cannot be determined.
     Unknown,
     /// The part from the time when the connection was lost.
-    Meanwhile,
+    Disconnected,
 }
 
 /// The current run.
@@ -114,7 +114,7 @@ enum Run {
     /// A run begun at the UI.
     AtUi,
     /// A run begun by a prompt of the gateway.
-    Ours { ticket: Ticket, text: String, post: Post, shown: bool },
+    Gateway { ticket: Ticket, text: String, post: Post, displayed: bool },
 }
 
 /// The state of a prompt.
@@ -135,7 +135,7 @@ struct Doubt {
 }
 
 /// A question that the user sees.
-struct Shown {
+struct OpenQuestion {
     options: Vec<String>,
     /// `true` if the connection was lost meanwhile, so that the question may have been answered.
     stale: bool,
@@ -148,8 +148,8 @@ impl Dialect for Mirror {
         out.events.push(RuntimeEvent::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
         out.events.push(RuntimeEvent::Found { native: NATIVE.into(), cwd: None, title: None });
         if self.opened {
-            let what = self.catching.as_ref().map_or(Missing::Meanwhile, |catching| catching.what);
-            self.catch_up(what, out);
+            let missing = self.catching.as_ref().map_or(Missing::Disconnected, |catching| catching.missing);
+            self.catch_up(missing, out);
         }
     }
 
@@ -164,7 +164,7 @@ impl Dialect for Mirror {
             self.raw(rest, "the connection was lost in the middle of a message", out);
         }
         self.doubt = None;
-        self.asks.values_mut().for_each(|shown| shown.stale = true);
+        self.asks.values_mut().for_each(|question| question.stale = true);
         if self.catching.is_some() || (self.remote && !self.opened) {
             // The history has their content.
             (self.held, self.held_bytes) = (VecDeque::new(), 0);
@@ -205,15 +205,15 @@ impl Dialect for Mirror {
         if self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none()) {
             self.ask_history(out);
         }
-        if let Some(Run::Ours { post: Post::Again { .. }, .. }) = &self.run {
+        if let Some(Run::Gateway { post: Post::Again { .. }, .. }) = &self.run {
             self.post(out);
         }
-        let silent = self.doubt.as_mut().is_some_and(|doubt| {
+        let timed_out = self.doubt.as_mut().is_some_and(|doubt| {
             doubt.left = doubt.left.saturating_sub(1);
             doubt.left == 0
         });
-        if silent {
-            self.silent(out);
+        if timed_out {
+            self.end_silent_run(out);
         }
         self.tick(out);
     }
@@ -221,7 +221,7 @@ impl Dialect for Mirror {
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
         if self.catching.as_ref().is_some_and(|catching| catching.fetch == Some(id)) {
             self.history(reply, out);
-        } else if matches!(&self.run, Some(Run::Ours { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
+        } else if matches!(&self.run, Some(Run::Gateway { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
             self.posted(reply, out);
         }
         // The reply is no longer needed.
@@ -234,7 +234,7 @@ impl Dialect for Mirror {
 
     fn prompts(&self) -> Vec<Ticket> {
         match &self.run {
-            Some(Run::Ours { ticket, .. }) => vec![*ticket],
+            Some(Run::Gateway { ticket, .. }) => vec![*ticket],
             _ => Vec::new(),
         }
     }
@@ -285,15 +285,15 @@ impl Mirror {
     }
 
     /// Requests the history; later messages are queued until it comes.
-    fn catch_up(&mut self, what: Missing, out: &mut Outbox) {
-        self.catching = Some(Catching { what, fetch: None, tries: 0 });
+    fn catch_up(&mut self, missing: Missing, out: &mut Outbox) {
+        self.catching = Some(Catching { missing, fetch: None, tries: 0 });
         if self.remote {
             return self.ask_history(out);
         }
-        let message = match what {
+        let message = match missing {
             Missing::Past => "earlier messages of the UI are missing here",
             Missing::Unknown => "messages of the UI from the time when the gateway was not running are missing here",
-            Missing::Meanwhile => "messages of the UI from the time when the connection was lost are missing here",
+            Missing::Disconnected => "messages of the UI from the time when the connection was lost are missing here",
         };
         emit_error("gap", &format!("{message}: set the runtime's `remote` to get them"), out);
         if self.run.is_some() {
@@ -325,7 +325,7 @@ impl Mirror {
             },
             Ok(HttpReply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
             Ok(HttpReply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
-            Err(why) => (why, THERE_TICKS),
+            Err(why) => (why, CONNECT_TICKS),
         };
         catching.fetch = None;
         catching.tries += 1;
@@ -344,7 +344,7 @@ impl Mirror {
     }
 
     fn caught_up(&mut self, history: &Turns, out: &mut Outbox) {
-        let Some(what) = self.catching.as_ref().map(|catching| catching.what) else { return };
+        let Some(missing) = self.catching.as_ref().map(|catching| catching.missing) else { return };
         let mut live = Turns::default();
         for frame in &self.held {
             let Ok(message) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else { continue };
@@ -356,7 +356,7 @@ impl Mirror {
             live.add(role, &message.data.and_then(events::text).unwrap_or_default());
         }
         let new = self.turns.missed(history, &live);
-        match what {
+        match missing {
             Missing::Past if history.full() => {
                 emit_error("gap", &format!("only the last {TURNS_MAX} earlier messages are shown"), out);
             }
@@ -368,23 +368,23 @@ impl Mirror {
                     out,
                 );
             }
-            Missing::Meanwhile if self.run.is_some() || !new.is_empty() => {
+            Missing::Disconnected if self.run.is_some() || !new.is_empty() => {
                 let message = "the connection to the UI was lost for a while: messages from that time are taken from \
                     its history, which has no tool calls, requests or hooks";
                 emit_error("gap", message, out);
             }
-            Missing::Meanwhile => {}
+            Missing::Disconnected => {}
         }
         for turn in new {
             self.turns.add(turn.role, &turn.text);
-            if what == Missing::Unknown {
+            if missing == Missing::Unknown {
                 continue;
             }
             if turn.role == Role::User {
                 if self.is_own_prompt(&turn.text) {
                     continue;
                 }
-                if !matches!(&self.run, Some(Run::Ours { shown: false, .. })) {
+                if !matches!(&self.run, Some(Run::Gateway { displayed: false, .. })) {
                     self.end_run(&completed(Some("its end was missed: the connection was lost"), None), out);
                 }
             }
@@ -446,26 +446,26 @@ impl Mirror {
             }
         };
         self.doubt = None;
-        self.run = Some(Run::Ours { ticket, text, post: Post::Again { tries: 0 }, shown: false });
+        self.run = Some(Run::Gateway { ticket, text, post: Post::Again { tries: 0 }, displayed: false });
         self.post(out);
     }
 
     fn post(&mut self, out: &mut Outbox) {
-        let Some(Run::Ours { text, post: Post::Again { tries }, .. }) = &self.run else { return };
+        let Some(Run::Gateway { text, post: Post::Again { tries }, .. }) = &self.run else { return };
         let (tries, body) = (*tries, serde_json::json!({ "message": text }).to_string());
         let id = self.fetch("POST", "/message", Some(body.into()), out);
-        if let Some(Run::Ours { post, .. }) = &mut self.run {
+        if let Some(Run::Gateway { post, .. }) = &mut self.run {
             *post = Post::Sent { id, tries };
         }
     }
 
     fn posted(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
-        let Some(Run::Ours { post, shown, .. }) = &mut self.run else { return };
+        let Some(Run::Gateway { post, displayed, .. }) = &mut self.run else { return };
         let Post::Sent { tries, .. } = *post else { return };
         let why = match reply {
             Ok(HttpReply { status: 200..=299, .. }) => {
                 *post = Post::Taken;
-                if !*shown {
+                if !*displayed {
                     self.doubt(SILENT_TICKS);
                 }
                 return;
@@ -481,14 +481,14 @@ impl Mirror {
             Err(why) => format!("whether the UI accepted the message is unknown: {why}"),
         };
         // If the message is shown nevertheless, the run continues to its end.
-        if !*shown {
+        if !*displayed {
             self.end_run(&RunEnd::failed(why), out);
         }
     }
 
     fn cancel(&mut self, ticket: Option<Ticket>, out: &mut Outbox) {
         match &self.run {
-            Some(Run::Ours { ticket: ours, post: Post::Again { .. }, .. }) if Some(*ours) == ticket => {
+            Some(Run::Gateway { ticket: sent, post: Post::Again { .. }, .. }) if Some(*sent) == ticket => {
                 let message = Some("the UI had not accepted it yet".to_owned());
                 self.end_run(&RunEnd::new(RunStatus::Cancelled, message), out);
             }
@@ -504,8 +504,8 @@ impl Mirror {
     /// Returns whether this is the gateway's prompt, shown for the first time.
     fn is_own_prompt(&mut self, prompt: &str) -> bool {
         match &mut self.run {
-            Some(Run::Ours { text, shown, .. }) if !*shown && same(text, prompt) => {
-                *shown = true;
+            Some(Run::Gateway { text, displayed, .. }) if !*displayed && same(text, prompt) => {
+                *displayed = true;
                 true
             }
             _ => false,
@@ -529,7 +529,7 @@ impl Mirror {
         self.calls.clear();
         let end = end.clone();
         match self.run.take() {
-            Some(Run::Ours { ticket, .. }) => out.events.push(RuntimeEvent::Ended { native: native(), ticket, end }),
+            Some(Run::Gateway { ticket, .. }) => out.events.push(RuntimeEvent::Ended { native: native(), ticket, end }),
             Some(Run::AtUi) => out.events.push(RuntimeEvent::Done { native: native(), end }),
             None => {}
         }
@@ -547,9 +547,11 @@ impl Mirror {
     }
 
     /// Ends a run that was silent for long enough to count as ended.
-    fn silent(&mut self, out: &mut Outbox) {
+    fn end_silent_run(&mut self, out: &mut Outbox) {
         let end = match &self.run {
-            Some(Run::Ours { shown: false, .. }) => RunEnd::failed("the UI accepted the message but did not show it"),
+            Some(Run::Gateway { displayed: false, .. }) => {
+                RunEnd::failed("the UI accepted the message but did not show it")
+            }
             _ => {
                 completed(Some("considered ended: the UI sent nothing more, and did not report that it is idle"), None)
             }
@@ -560,7 +562,7 @@ impl Mirror {
     /// Requests a wake-up while something waits for time.
     fn tick(&self, out: &mut Outbox) {
         let catching = self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none());
-        let posting = matches!(&self.run, Some(Run::Ours { post: Post::Again { .. }, .. }));
+        let posting = matches!(&self.run, Some(Run::Gateway { post: Post::Again { .. }, .. }));
         if catching || posting || self.doubt.is_some() {
             out.wake_after = Some(TICK);
         }
@@ -630,19 +632,19 @@ impl Mirror {
             }
             "idle" => match &self.run {
                 // Something else ended: the gateway's prompt is still to come, or was shown in another form.
-                Some(Run::Ours { shown: false, post, .. }) => {
+                Some(Run::Gateway { displayed: false, post, .. }) => {
                     if matches!(post, Post::Taken) {
                         self.doubt(COMMAND_TICKS);
                     }
                 }
                 _ => self.end_run(&completed(None, Some(frame)), out),
             },
-            "permission_dialog" => self.asked(data?, frame, out)?,
+            "permission_dialog" => self.request_received(data?, frame, out)?,
             "permission_selection" => {
                 let Selection { id, selection } = object(data?)?;
                 let key = self.asks.keys().find(|key| key.id() == id.get())?.clone();
-                let shown = self.asks.remove(&key)?;
-                let option_id = selection.filter(|selection| shown.options.contains(selection));
+                let question = self.asks.remove(&key)?;
+                let option_id = selection.filter(|selection| question.options.contains(selection));
                 let elsewhere = Some(AnsweredElsewhere { by: UI_USER.into(), option_id });
                 out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
             }
@@ -666,7 +668,7 @@ impl Mirror {
     /// Closes questions that were open when the connection was lost: other activity shows that they have been answered.
     fn close_stale_questions(&mut self, out: &mut Outbox) {
         let stale: Vec<RequestKey> =
-            self.asks.iter().filter(|(_, shown)| shown.stale).map(|(key, _)| key.clone()).collect();
+            self.asks.iter().filter(|(_, question)| question.stale).map(|(key, _)| key.clone()).collect();
         for key in stale {
             self.asks.remove(&key);
             let elsewhere = Some(AnsweredElsewhere { by: UI_USER.into(), option_id: None });
@@ -674,15 +676,15 @@ impl Mirror {
         }
     }
 
-    fn asked(&mut self, data: &RawValue, frame: &Bytes, out: &mut Outbox) -> Option<()> {
+    fn request_received(&mut self, data: &RawValue, frame: &Bytes, out: &mut Outbox) -> Option<()> {
         let dialog = object::<Dialog<'_>>(data)?;
         let id = dialog.id.get();
         if self.asks.keys().any(|key| key.id() == id) || self.asks.len() >= ASKS_MAX {
             return None;
         }
         self.model_active(out);
-        self.asked += 1;
-        let key = RequestKey::nth(id, self.asked);
+        self.request_count += 1;
+        let key = RequestKey::nth(id, self.request_count);
         // With two running tool calls it is unknown which one it is about.
         let mut calls = self.calls.iter();
         let call = match (calls.next(), calls.next()) {
@@ -691,7 +693,7 @@ impl Mirror {
         };
         let ask = events::dialog(&dialog, key.clone(), call, data, frame);
         let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
-        self.asks.insert(key, Shown { options, stale: false });
+        self.asks.insert(key, OpenQuestion { options, stale: false });
         out.events.push(RuntimeEvent::Asked { native: Some(native()), ask: Box::new(ask) });
         Some(())
     }

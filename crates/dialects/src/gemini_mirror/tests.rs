@@ -256,7 +256,7 @@ fn mirror_reports_history_once_and_before_later_events() {
 fn mirror_reports_an_unavailable_history() {
     let replies = [
         (Ok((503, "")), READY_TICKS, "it is not ready (503)"),
-        (Err("refused"), THERE_TICKS, "refused"),
+        (Err("refused"), CONNECT_TICKS, "refused"),
         (Ok((404, "")), 1, "it answered 404"),
         (Ok((200, "{}")), 1, "its history could not be parsed"),
     ];

@@ -12,13 +12,13 @@ use super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RequestSubject,
     RuntimeEvent, held, subject,
 };
-use super::{OpenCode, Pending, SOON, escape, in_folder, refused};
+use super::{OpenCode, Pending, STEP_TIME, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// Maximum number of stored closed questions; above it the first is removed, and could be asked again by a re-read.
 const CLOSED_MAX: usize = 4096;
 /// The author of an answer if it is unknown whether there was one.
-pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
+pub(super) const NO_LONGER_OPEN: &str = "nobody: OpenCode no longer waits for it";
 /// Number of waits for the stream to report who answered first. Two, since the first one may already be running.
 pub(super) const WAITS: u8 = 2;
 /// The reason that is sent if there was no decision.
@@ -38,9 +38,9 @@ pub(super) enum AnswerRoute {
 /// A question that waits for its answer, or for the outcome of it.
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
-    pub(super) what: RequestKind,
+    pub(super) kind: RequestKind,
     /// `true` if the user sees the question, because it is not above the limit of its session.
-    pub(super) shown: bool,
+    pub(super) displayed: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<PendingAnswer>,
     /// `true` if the question came since the last re-read began.
@@ -218,7 +218,7 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests
     let mut asks = Vec::with_capacity(count);
     for (index, raw) in set.questions.iter().enumerate() {
         let question: Question = object(raw)?;
-        let what = RequestKind::Question { group: set.id.clone(), count };
+        let kind = RequestKind::Question { group: set.id.clone(), count };
         let mut text = question.question.clone();
         if question.custom != Some(false) && !question.options.is_empty() {
             text.push_str("\n(To answer with your own text, use OpenCode itself.)");
@@ -236,7 +236,7 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests
             tool_call_id: call.clone(),
             ..plain(question_key(&set.id, index), title, native, raw)
         };
-        asks.push((ask, what));
+        asks.push((ask, kind));
     }
     Some(ParsedRequests { native: set.session.as_str().into(), message, asks })
 }
@@ -279,7 +279,7 @@ enum AnswerOutcome {
     Refused(String),
 }
 
-fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
+fn answer_outcome(reply: &HttpReply) -> AnswerOutcome {
     let text = String::from_utf8_lossy(&reply.body);
     match reply.status {
         204 => AnswerOutcome::Taken,
@@ -354,7 +354,7 @@ pub(super) fn count_waits<'a>(
         match waits {
             Some(waits @ 2..) => {
                 *waits -= 1;
-                out.wake_after = Some(SOON);
+                out.wake_after = Some(STEP_TIME);
             }
             Some(_) => late.push(key.clone()),
             None => {}
@@ -366,24 +366,24 @@ pub(super) fn count_waits<'a>(
 impl OpenCode {
     /// Shows questions to the user, unless they were shown already.
     pub(super) fn ask(&mut self, read: ParsedRequests, out: &mut Outbox) {
-        for (ask, what) in read.asks {
+        for (ask, kind) in read.asks {
             if self.asks.contains_key(&ask.key) || self.closed.contains(&ask.key) {
                 continue;
             }
             if let Some(early) = self.sessions.get_mut(&read.native).and_then(|session| session.carried.found(&ask.key))
             {
                 // The user sees it from an earlier gateway process.
-                self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
+                self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), kind));
                 if let Some(decision) = early {
                     self.answer(&ask.key, &decision, out);
                 }
                 continue;
             }
             // In the order in which they were asked.
-            let shown = !self.held.waits(Some(&read.native)) && self.has_room(Some(&read.native));
-            let question = PendingRequest { shown, ..PendingRequest::new(read.native.clone(), what) };
+            let displayed = !self.held.waits(Some(&read.native)) && self.has_capacity(Some(&read.native));
+            let question = PendingRequest { displayed, ..PendingRequest::new(read.native.clone(), kind) };
             self.asks.insert(ask.key.clone(), question);
-            if !shown {
+            if !displayed {
                 self.held.push(Some(read.native.clone()), ask);
                 continue;
             }
@@ -392,19 +392,21 @@ impl OpenCode {
         }
     }
 
-    fn has_room(&self, native: Option<&NativeId>) -> bool {
-        let open = || self.asks.values().filter(|question| question.shown && question.answer.is_none());
-        held::has_room(open().filter(|question| Some(&question.native) == native).count(), open().count())
+    fn has_capacity(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.asks.values().filter(|question| question.displayed && question.answer.is_none());
+        held::has_capacity(open().filter(|question| Some(&question.native) == native).count(), open().count())
     }
 
     /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
-        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|question| !question.shown && question.answer.is_none()));
-        while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
-            if let (Some(question), Some(of)) = (self.asks.get_mut(&ask.key), native.clone()) {
-                question.shown = true;
-                self.emit(&of, RuntimeEvent::Asked { native, ask: Box::new(ask) }, out);
+        held.retain(|ask| {
+            self.asks.get(&ask.key).is_some_and(|question| !question.displayed && question.answer.is_none())
+        });
+        while let Some((native, ask)) = held.next(|native| self.has_capacity(native)) {
+            if let (Some(question), Some(session)) = (self.asks.get_mut(&ask.key), native.clone()) {
+                question.displayed = true;
+                self.emit(&session, RuntimeEvent::Asked { native, ask: Box::new(ask) }, out);
             }
         }
         self.held = held;
@@ -418,7 +420,7 @@ impl OpenCode {
         if question.answer.is_some() {
             return;
         }
-        let answer = match (&question.what, decision) {
+        let answer = match (&question.kind, decision) {
             (RequestKind::Permission(_), _) => PendingAnswer::Permission(PermissionReply::new(decision)),
             (RequestKind::Question { .. }, Decision::Ids(ids)) if !ids.is_empty() => PendingAnswer::Picked(ids.clone()),
             (RequestKind::Question { .. }, Decision::Value(Some(text))) => PendingAnswer::Picked(vec![text.clone()]),
@@ -440,10 +442,10 @@ impl OpenCode {
             // The re-read after the next connection sends it, if it is still needed.
             return;
         }
-        let Some(PendingRequest { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
+        let Some(PendingRequest { native, kind, answer: Some(answer), .. }) = self.asks.get(key) else { return };
         let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
         let session = escape(native.as_str());
-        let (path, body) = match (what.clone(), answer.clone()) {
+        let (path, body) = match (kind.clone(), answer.clone()) {
             (RequestKind::Permission(routes), PendingAnswer::Permission(answer)) => {
                 let (id, body) = (escape(key.id()), serde_json::json!(answer));
                 match routes.get(route) {
@@ -486,17 +488,17 @@ impl OpenCode {
     ) {
         let Some(question) = self.asks.get(key) else { return };
         let native = question.native.clone();
-        let outcome_of = match &reply {
-            Ok(reply) => outcome_of(reply),
+        let outcome = match &reply {
+            Ok(reply) => answer_outcome(reply),
             Err(_) => {
                 // The answer may have arrived or not: the next re-read shows it.
                 self.sync_again(out);
                 return;
             }
         };
-        match outcome_of {
+        match outcome {
             AnswerOutcome::Taken => {
-                let siblings = matches!(&question.what, RequestKind::Question { .. }) && !self.is_answered(key);
+                let siblings = matches!(&question.kind, RequestKind::Question { .. }) && !self.is_answered(key);
                 for key in self.group(key) {
                     let given = self.asks.remove(&key).is_some_and(|question| question.answer.is_some());
                     self.closed.insert(key.clone());
@@ -512,13 +514,13 @@ impl OpenCode {
                     match self.asks.get_mut(&key) {
                         Some(question) if question.replied.is_none() => {
                             question.lost = Some(WAITS);
-                            out.wake_after = Some(SOON);
+                            out.wake_after = Some(STEP_TIME);
                         }
-                        _ => self.answer_lost(&key, self.place.others(), out),
+                        _ => self.answer_lost(&key, self.server_kind.others(), out),
                     }
                 }
             }
-            AnswerOutcome::NoRoute if matches!(&question.what, RequestKind::Permission(routes) if routes.len() > route + 1) =>
+            AnswerOutcome::NoRoute if matches!(&question.kind, RequestKind::Permission(routes) if routes.len() > route + 1) =>
             {
                 self.send_answer(key, route + 1, out);
             }
@@ -548,7 +550,7 @@ impl OpenCode {
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         for key in count_waits(self.asks.iter_mut().map(|(key, question)| (key, &mut question.lost)), out) {
-            self.answer_lost(&key, NOBODY, out);
+            self.answer_lost(&key, NO_LONGER_OPEN, out);
         }
     }
 
@@ -571,7 +573,7 @@ impl OpenCode {
 
     /// Returns the pending questions of the same set, including this one.
     fn group(&self, key: &RequestKey) -> Vec<RequestKey> {
-        match self.asks.get(key).map(|question| &question.what) {
+        match self.asks.get(key).map(|question| &question.kind) {
             Some(RequestKind::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
             _ => vec![key.clone()],
         }
@@ -592,15 +594,16 @@ impl OpenCode {
                 // The answer is the gateway's or another client's: the reply to the gateway's answer shows it.
                 question.replied = Some(option.clone());
                 if question.lost.is_some() {
-                    self.answer_lost(&key, self.place.others(), out);
+                    self.answer_lost(&key, self.server_kind.others(), out);
                 }
                 continue;
             }
             let native = question.native.clone();
             self.asks.remove(&key);
             self.closed.insert(key.clone());
-            let ours = self.sessions.get(&native).and_then(|session| session.spread);
-            let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { self.place.others() };
+            let own_reply = self.sessions.get(&native).and_then(|session| session.spread);
+            let by =
+                if own_reply.is_some() && own_reply == option.as_deref() { SPREAD } else { self.server_kind.others() };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
             let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
             self.emit(&native, event, out);
@@ -629,8 +632,8 @@ impl OpenCode {
 pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl PendingRequest {
-    fn new(native: NativeId, what: RequestKind) -> Self {
-        Self { native, what, shown: true, answer: None, fresh: true, replied: None, lost: None }
+    fn new(native: NativeId, kind: RequestKind) -> Self {
+        Self { native, kind, displayed: true, answer: None, fresh: true, replied: None, lost: None }
     }
 }
 

@@ -63,7 +63,7 @@ struct Limit {
 
 impl Models {
     /// Makes the models from a list: `provider/model`, name, context size.
-    pub(super) fn of(offered: Vec<(String, String, Option<u64>)>) -> Self {
+    pub(super) fn new(offered: Vec<(String, String, Option<u64>)>) -> Self {
         Self { offered, default: None }
     }
 

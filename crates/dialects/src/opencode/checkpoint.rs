@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::super::{CarriedState, Outbox, RuntimeEvent};
 use super::ask::CarriedAsks;
-use super::events::{Telling, hash};
+use super::events::{Progress, hash};
 use super::{OpenCode, Prompt, Revert, Session, calls};
 use plexus_protocol::NativeId;
 
@@ -20,7 +20,8 @@ const CHECKPOINT_MAX: usize = 64 * 1024;
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Checkpoint {
-    telling: Telling,
+    #[serde(rename = "telling")]
+    progress: Progress,
     prompt: Option<Prompt>,
     began: bool,
     cancelled: bool,
@@ -50,35 +51,35 @@ impl OpenCode {
     /// Continues a session from its checkpoint; returns `false` if it cannot be read. Messages received since the
     /// session was found are read again.
     pub(super) fn restored(&mut self, native: &NativeId, carried: &CarriedState) -> bool {
-        let Ok(kept) = serde_json::from_str::<Checkpoint>(&carried.checkpoint) else { return false };
+        let Ok(stored) = serde_json::from_str::<Checkpoint>(&carried.checkpoint) else { return false };
         let Some(session) = self.sessions.get_mut(native) else { return false };
         session.queue.clear();
         session.queued = 0;
         self.asks.retain(|_, question| question.native != *native);
-        session.telling = kept.telling;
-        session.telling.connection_lost();
-        (session.partial, session.reverted) = (kept.partial, kept.reverted);
+        session.progress = stored.progress;
+        session.progress.connection_lost();
+        (session.partial, session.reverted) = (stored.partial, stored.reverted);
         session.carried = CarriedAsks::new(&carried.asks);
         session.prompt = carried.prompt.map(|ticket| {
-            let kept = kept.prompt.filter(|prompt| prompt.ticket == ticket);
+            let stored = stored.prompt.filter(|prompt| prompt.ticket == ticket);
             // OpenCode's messages show whether it has the prompt.
-            let prompt = kept.unwrap_or_else(|| {
+            let prompt = stored.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (_, text) = calls::parts(&blocks.collect::<Vec<_>>());
                 Prompt { ticket, text: text.as_deref().map(hash), seen: false, taken: false, after: None }
             });
             Prompt { taken: false, ..prompt }
         });
-        session.began = kept.began && session.prompt.is_none();
-        (session.cancelled, session.aborted) = (kept.cancelled, kept.aborted);
-        (session.error, session.model) = (kept.error, kept.model);
+        session.began = stored.began && session.prompt.is_none();
+        (session.cancelled, session.aborted) = (stored.cancelled, stored.aborted);
+        (session.error, session.model) = (stored.error, stored.model);
         true
     }
 }
 
 fn checkpoint(session: &Session) -> String {
     let whole = Checkpoint {
-        telling: session.telling.brief(),
+        progress: session.progress.brief(),
         prompt: session.prompt.clone(),
         began: session.began,
         cancelled: session.cancelled,
@@ -93,6 +94,6 @@ fn checkpoint(session: &Session) -> String {
     if text.len() <= CHECKPOINT_MAX {
         return text;
     }
-    let (telling, error) = (session.telling.names(), None);
-    serde_json::to_string(&Checkpoint { telling, error, partial: true, ..whole }).unwrap_or_default()
+    let (progress, error) = (session.progress.names(), None);
+    serde_json::to_string(&Checkpoint { progress, error, partial: true, ..whole }).unwrap_or_default()
 }

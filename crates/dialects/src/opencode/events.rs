@@ -32,7 +32,7 @@ const DETAILED: usize = 8;
 /// The reported part of one session's messages.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Telling {
+pub(super) struct Progress {
     /// Hashes of the ids of messages reported before this connection, oldest first.
     before: VecDeque<u64>,
     messages: BTreeMap<String, Message>,
@@ -50,8 +50,8 @@ struct Message {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     user: bool,
     /// `true` if a user's message is the gateway's own prompt; `None` until its text comes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ours: Option<bool>,
+    #[serde(rename = "ours", skip_serializing_if = "Option::is_none")]
+    is_own_prompt: Option<bool>,
     /// `true` if the message is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
@@ -138,8 +138,8 @@ pub(super) struct PartIn<'a> {
 impl PartIn<'_> {
     /// Returns the text of a user's part.
     pub(super) fn user_text(&self) -> Option<&str> {
-        let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
-        self.text.as_deref().filter(|_| theirs)
+        let is_user_text = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
+        self.text.as_deref().filter(|_| is_user_text)
     }
 }
 
@@ -204,23 +204,24 @@ pub(super) fn hash(text: &str) -> u64 {
     checksum(0, text)
 }
 
-impl Telling {
+impl Progress {
     /// Returns the part of the state that is stored with the session.
     pub(super) fn brief(&self) -> Self {
         let last = self.messages.keys().rev().take(DETAILED).next_back();
         // A message during which OpenCode was killed stays unfinished forever. If it were older than the stored ids, it
         // would count as the first reported message, and those after it as new.
         let named = self.messages.keys().rev().take(NAMED).next_back();
-        let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
+        let selected = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
         let recent = |(id, _): &(&String, &Message)| named.is_some_and(|named| *id >= named);
         // A user's message has no end of its own.
-        let of_agent = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
+        let is_recent_or_agent =
+            |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
         let messages: BTreeMap<String, Message> = self
             .messages
             .iter()
             .filter(recent)
-            .filter(wanted)
-            .filter(of_agent)
+            .filter(selected)
+            .filter(is_recent_or_agent)
             .map(|(id, m)| (id.clone(), m.clone()))
             .collect();
         let parts = self.parts.iter().filter(|(_, part)| messages.contains_key(&part.message));
@@ -236,8 +237,8 @@ impl Telling {
     /// Returns the ids of the last reported messages, oldest first; of those received on this connection up to `newest`.
     fn named(&self, newest: Option<&str>) -> VecDeque<u64> {
         let mut names = self.before.clone();
-        let wanted = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
-        let fresh: Vec<u64> = wanted.take(NAMED).map(|id| hash(id)).collect();
+        let selected = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
+        let fresh: Vec<u64> = selected.take(NAMED).map(|id| hash(id)).collect();
         names.retain(|name| !fresh.contains(name));
         names.extend(fresh.into_iter().rev());
         names.drain(..names.len().saturating_sub(NAMED));
@@ -255,14 +256,14 @@ impl Telling {
     }
 
     /// Returns whether a message was completely reported before this connection.
-    pub(super) fn told_before(&self, message: &str) -> bool {
+    pub(super) fn was_reported_before(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.before.contains(&hash(message))
     }
 
-    /// Returns the number of the last reported messages, up to `newest`, that are missing in `there`.
-    pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
-        let there: HashSet<u64> = there.map(hash).collect();
-        self.named(newest).iter().rev().take_while(|name| !there.contains(name)).count()
+    /// Returns the number of the last reported messages, up to `newest`, that are missing in `current`.
+    pub(super) fn missing_count<'a>(&self, current: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
+        let current: HashSet<u64> = current.map(hash).collect();
+        self.named(newest).iter().rev().take_while(|name| !current.contains(name)).count()
     }
 
     /// Returns the number of messages that were reported from this one on.
@@ -279,7 +280,7 @@ impl Telling {
 
     /// Removes a message; returns `false` if it was unknown.
     pub(super) fn remove(&mut self, message: &str) -> bool {
-        let known = self.knows(message);
+        let known = self.contains(message);
         self.forget_these(&HashSet::from([hash(message)]));
         known
     }
@@ -330,7 +331,7 @@ impl Telling {
     }
 
     /// Returns whether a message is known.
-    pub(super) fn knows(&self, message: &str) -> bool {
+    pub(super) fn contains(&self, message: &str) -> bool {
         self.messages.contains_key(message) || self.before.contains(&hash(message))
     }
 
@@ -419,12 +420,12 @@ impl Telling {
         self.parts.entry(id).or_insert(part)
     }
 
-    /// Returns the event for a part of a user's message, if it is to be reported. `ours` returns whether a text is the pending prompt.
-    pub(super) fn said_by_user(
+    /// Returns the event for a part of a user's message, if it is to be reported. `is_own_prompt` returns whether a text is the pending prompt.
+    pub(super) fn user_part(
         &mut self,
         native: &Bytes,
         part: &PartIn<'_>,
-        ours: impl FnOnce(Option<&str>) -> bool,
+        is_own_prompt: impl FnOnce(Option<&str>) -> bool,
     ) -> Option<EventDraft> {
         if part.synthetic == Some(true) || part.ignored == Some(true) || self.parts.contains_key(&part.id) {
             return None;
@@ -435,7 +436,7 @@ impl Telling {
         self.remember(part.id.clone(), Part { message: part.message.clone(), complete: true, ..Part::default() });
         let message = self.messages.entry(part.message.clone()).or_default();
         let text = part.text.as_deref().filter(|_| part.sort == "text");
-        if *message.ours.get_or_insert_with(|| ours(text)) {
+        if *message.is_own_prompt.get_or_insert_with(|| is_own_prompt(text)) {
             return None;
         }
         if let Some(text) = text {
@@ -617,7 +618,7 @@ impl Telling {
         }
         let update = ToolUpdate {
             title: state.title.filter(|title| !title.is_empty()).or_else(|| first.then(|| name.to_owned())),
-            kind: first.then(|| sort_of(name)),
+            kind: first.then(|| tool_kind(name)),
             status: Some(status),
             content: Some(content).filter(|content| !content.is_empty()),
             locations: input.and_then(path_in).map(|path| vec![serde_json::json!({ "path": path })]),
@@ -643,7 +644,7 @@ pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
 }
 
 /// Returns ACP's kind of an OpenCode tool.
-pub(super) fn sort_of(tool: &str) -> &'static str {
+pub(super) fn tool_kind(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" => "execute",
         "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",

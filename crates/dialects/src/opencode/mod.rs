@@ -49,7 +49,7 @@ use super::{
 };
 use ask::PendingRequest;
 use calls::Models;
-use events::Telling;
+use events::Progress;
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The error message for a server of the next generation, which has none of the routes used here.
@@ -76,9 +76,9 @@ const QUEUE_MAX: usize = 8192;
 /// Maximum size of queued events, in bytes. Above either limit the queue is dropped, and the session read again when it is opened.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 /// The pause before a re-read.
-const AGAIN: Duration = Duration::from_secs(2);
+const REREAD_DELAY: Duration = Duration::from_secs(2);
 /// Time that OpenCode may take for its own steps: to start after a user's message, to clean up after an abort.
-const SOON: Duration = Duration::from_secs(3);
+const STEP_TIME: Duration = Duration::from_secs(3);
 
 /// Maximum number of reads that find a session idle with an incomplete reply; after them the reply counts as complete.
 const DOUBTS_MAX: u8 = 2;
@@ -92,9 +92,9 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode { folder, secret: spec.secret.is_some(), ..OpenCode::default() })
 }
 
-/// The place of a server, which decides which of its sessions are read and who its other client is.
+/// The kind of a server, which decides which of its sessions are read and who its other client is.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum ServerPlace {
+enum ServerKind {
     /// An endpoint that listens: sessions of all its folders are read.
     #[default]
     Endpoint,
@@ -102,7 +102,7 @@ enum ServerPlace {
     Terminal,
 }
 
-impl ServerPlace {
+impl ServerKind {
     /// Returns the author of actions that are not the gateway's.
     fn others(self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ struct Resync {
     busy: HashMap<NativeId, Option<String>>,
     listed: HashSet<RequestKey>,
     /// Sessions whose status the stream reported meanwhile, which is newer.
-    status_told: HashSet<NativeId>,
+    reported_status: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
     /// Reverted sessions, and their reverts.
     reverted: HashMap<NativeId, Revert>,
@@ -193,7 +193,7 @@ struct Resync {
 #[derive(Default)]
 struct OpenCode {
     folder: String,
-    place: ServerPlace,
+    server_kind: ServerKind,
     secret: bool,
     phase: Phase,
     connected: bool,
@@ -217,7 +217,7 @@ struct OpenCode {
     /// `true` if an event came on this connection, which shows that OpenCode listens to its own events.
     listens: bool,
     /// `true` if the server sends `session.status`; older ones send only `session.idle`.
-    tells_status: bool,
+    reports_status: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -228,7 +228,7 @@ enum Stage {
     /// The session was reported to the gateway.
     Found,
     /// The session is being opened.
-    Opening { ticket: Ticket, known: bool, goes_on: bool },
+    Opening { ticket: Ticket, known: bool, continues: bool },
     /// The session is open here.
     Open,
 }
@@ -244,7 +244,7 @@ struct Session {
     reading: bool,
     queue: Vec<RuntimeEvent>,
     queued: usize,
-    telling: Telling,
+    progress: Progress,
     busy: bool,
     /// `true` if the stream reported the status since it was requested: a pending reply is older.
     status_is_newer: bool,
@@ -266,7 +266,7 @@ struct Session {
     error: Option<String>,
     /// `true` if the session is idle, but has not cleaned up.
     ending: bool,
-    /// The number of pauses of [`SOON`] that are left until OpenCode has to begin with the prompt; 0 once it did.
+    /// The number of pauses of [`STEP_TIME`] that are left until OpenCode has to begin with the prompt; 0 once it did.
     unbegun: u8,
     /// The model of the next prompts: provider and model.
     model: Option<(String, String)>,
@@ -483,7 +483,7 @@ impl Dialect for OpenCode {
         if self.connected && self.resync_state.is_none() && std::mem::take(&mut self.again) {
             self.sync(out);
             // Too little time may have passed for other timers.
-            out.wake_after = Some(SOON);
+            out.wake_after = Some(STEP_TIME);
             return;
         }
         let from = out.events.len();
@@ -517,7 +517,7 @@ impl Dialect for OpenCode {
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
-                session.telling.connection_lost();
+                session.progress.connection_lost();
                 session.reading = true;
                 session.ending = false;
                 session.doubts = 0;
@@ -581,7 +581,7 @@ impl Dialect for OpenCode {
                     let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
                     self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
                 }
-                out.wake_after = Some(SOON);
+                out.wake_after = Some(STEP_TIME);
             }
             Pending::Answer { key, route } => self.answered(&key, route, reply, out),
             Pending::Call { ticket, notify } => {
@@ -604,7 +604,7 @@ impl Dialect for OpenCode {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        let open = |question: &PendingRequest| question.shown && question.answer.is_none();
+        let open = |question: &PendingRequest| question.displayed && question.answer.is_none();
         self.asks.iter().filter(|(_, question)| open(question)).map(|(key, _)| key.clone()).collect()
     }
 
@@ -768,9 +768,9 @@ impl OpenCode {
             // The session is read completely when it is opened.
             session.queue.clear();
             session.queued = 0;
-            session.telling.connection_lost();
+            session.progress.connection_lost();
             if session.stage != Stage::Open {
-                session.telling = Telling::default();
+                session.progress = Progress::default();
             }
             self.asks.retain(|_, question| question.native != *native || question.answer.is_some());
         }

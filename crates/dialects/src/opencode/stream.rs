@@ -10,7 +10,7 @@ use super::ask::{self, AnswerRoute};
 use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
-    OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, ServerPlace, Session, SessionInfo, Stage,
+    OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, STEP_TIME, ServerKind, Session, SessionInfo, Stage,
     Status, UNBEGUN_MAX, done, escape, in_folder,
 };
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
@@ -26,7 +26,7 @@ impl OpenCode {
         if let Some((provider, model)) = &session.model {
             body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
         }
-        let (text, after) = (text.as_deref().map(events::hash), session.telling.last().map(ToOwned::to_owned));
+        let (text, after) = (text.as_deref().map(events::hash), session.progress.last().map(ToOwned::to_owned));
         session.prompt = Some(Prompt { ticket, text, seen: false, taken: false, after });
         session.unbegun = UNBEGUN_MAX;
         (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
@@ -80,7 +80,7 @@ impl OpenCode {
             if fresh {
                 session.cancelled = false;
             }
-            out.events.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: self.server_kind.others().into() });
         }
         self.flush_prompt(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
@@ -108,19 +108,19 @@ impl OpenCode {
             return;
         }
         // After an abort OpenCode reports idle at once, cleans up, and reports it once more; by then another prompt could run.
-        let tidies = session.aborted && session.telling.in_the_middle();
+        let is_cleaning_up = session.aborted && session.progress.in_the_middle();
         // OpenCode reports idle twice, and the next prompt may be reported between the two: it has not begun with it.
-        let twice = !worked && !session.ending && session.prompt.is_some();
+        let is_repeated = !worked && !session.ending && session.prompt.is_some();
         // Aborted work may be reported as busy once more while it ends: that does not answer the prompt.
         let stopped = session.cancelled || session.aborted || session.error.is_some();
-        let last = session.telling.last();
+        let last = session.progress.last();
         let unanswered = !stopped && session.prompt.as_ref().is_some_and(|prompt| prompt.after.as_deref() == last);
-        if tidies || twice || unanswered {
+        if is_cleaning_up || is_repeated || unanswered {
             session.ending = true;
             if unanswered && session.unbegun == 0 {
                 session.unbegun = UNBEGUN_MAX;
             }
-            out.wake_after = Some(SOON);
+            out.wake_after = Some(STEP_TIME);
             return;
         }
         self.end(native, Some(frame), out);
@@ -129,14 +129,14 @@ impl OpenCode {
     /// Handles a timeout: the awaited event does not come.
     pub(super) fn on_timeout(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
-        let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
+        let is_unreported = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
         // OpenCode accepted the prompt, got a cancel, and never began: nothing more follows.
-        let never_began = session.cancelled && unheard && !session.busy;
+        let never_began = session.cancelled && is_unreported && !session.busy;
         session.aborted |= never_began;
         if session.ending && session.unbegun > 0 && session.error.is_none() && !session.cancelled && !session.aborted {
             // The second idle was the end of earlier work: OpenCode reported the prompt and never began with it.
             session.unbegun -= 1;
-            out.wake_after = Some(SOON);
+            out.wake_after = Some(STEP_TIME);
             return;
         }
         if session.ending || never_began {
@@ -163,7 +163,7 @@ impl OpenCode {
         let (status, stop_reason) = match &error {
             Some(_) => (RunStatus::Error, None),
             None if aborted => (RunStatus::Cancelled, Some("cancelled".to_owned())),
-            None => (RunStatus::Completed, Some(events::stop_reason(session.telling.finish()).to_owned())),
+            None => (RunStatus::Completed, Some(events::stop_reason(session.progress.finish()).to_owned())),
         };
         let end = RunEnd { status, stop_reason, message: error, native: frame.cloned() };
         let began = std::mem::take(&mut session.began);
@@ -203,14 +203,14 @@ impl OpenCode {
         };
         let native = NativeId::from(session.as_str());
         // A plugin's events do not name the folder: the plugin gets only those of its own folder.
-        let folder = folder.or_else(|| (self.place == ServerPlace::Terminal).then(|| self.folder.clone()));
+        let folder = folder.or_else(|| (self.server_kind == ServerKind::Terminal).then(|| self.folder.clone()));
         if !self.follows(&native, folder, sort, &read, out) {
             return;
         }
         match sort {
             "session.status" => self.status(&native, frame, &read, out),
             // On servers that send a status this is a late repeat: by then the session may work on the next prompt.
-            "session.idle" if self.tells_status => {}
+            "session.idle" if self.reports_status => {}
             "session.idle" => {
                 self.note_status(&native);
                 self.idle(&native, frame, out);
@@ -279,7 +279,7 @@ impl OpenCode {
             "message.part.delta" => true,
             sort => sort.ends_with(".asked") || sort == "permission.updated",
         };
-        let created = self.place == ServerPlace::Terminal
+        let created = self.server_kind == ServerKind::Terminal
             && sort == "session.created"
             && read.info.and_then(object::<SessionInfo>).is_some_and(|info| info.parent.is_none());
         if !(works || created) || self.phase == Phase::Failed {
@@ -309,7 +309,7 @@ impl OpenCode {
             session.status_is_newer = true;
         }
         if let Some(resync_state) = &mut self.resync_state {
-            resync_state.status_told.insert(native.clone());
+            resync_state.reported_status.insert(native.clone());
         }
     }
 
@@ -318,7 +318,7 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a status that could not be parsed", out);
         };
         self.note_status(native);
-        self.tells_status = true;
+        self.reports_status = true;
         match status.sort.as_str() {
             "idle" => self.idle(native, frame, out),
             "retry" => {
@@ -397,9 +397,9 @@ impl OpenCode {
             // The message may be among those being read.
             return self.sync_again(out);
         }
-        if session.telling.remove(message) && !makes_revert_final {
-            let what = "one of the messages shown above was removed in OpenCode";
-            self.emit_all(native, vec![EventDraft::error("taken_back", what, Some(frame))], out);
+        if session.progress.remove(message) && !makes_revert_final {
+            let message = "one of the messages shown above was removed in OpenCode";
+            self.emit_all(native, vec![EventDraft::error("taken_back", message, Some(frame))], out);
         }
     }
 
@@ -421,7 +421,7 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a message that could not be parsed", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
-        session.telling.message(&info);
+        session.progress.message(&info);
         let works = session.busy || session.ending;
         session.failed(&info, works);
     }
@@ -432,23 +432,23 @@ impl OpenCode {
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut drafts = Vec::new();
-        if session.telling.is_user(&part.message) {
+        if session.progress.is_user(&part.message) {
             let prompt = &mut session.prompt;
-            let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
+            let draft = session.progress.user_part(frame, &part, |text| is_own_prompt(prompt, text));
             if session.live() && !session.began && session.prompt.is_none() {
                 // Work may follow; the message is reported once that is known.
                 if draft.is_some() {
                     session.held_prompt.extend(draft);
-                    out.wake_after = Some(SOON);
+                    out.wake_after = Some(STEP_TIME);
                 }
                 return;
             }
             drafts.extend(draft);
         } else {
-            let context = self.models.context(session.telling.model());
-            session.telling.part(frame, &part, context, &mut drafts);
+            let context = self.models.context(session.progress.model());
+            session.progress.part(frame, &part, context, &mut drafts);
         }
-        let spent = session.telling.take_spent();
+        let spent = session.progress.take_spent();
         self.emit_all(native, drafts, out);
         if let Some(report) = spent {
             self.emit(native, RuntimeEvent::Spent { native: native.clone(), report }, out);
@@ -465,7 +465,7 @@ impl OpenCode {
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut drafts = Vec::new();
-        session.telling.delta(frame, message, part, delta, &mut drafts);
+        session.progress.delta(frame, message, part, delta, &mut drafts);
         self.emit_all(native, drafts, out);
     }
 
@@ -495,15 +495,15 @@ impl Session {
         }
         self.reverted = now;
         let Some(revert) = &self.reverted else {
-            let what = "the messages reverted in OpenCode are part of the conversation again";
-            return undone.then(|| EventDraft::error("given_back", what, frame));
+            let message = "the messages reverted in OpenCode are part of the conversation again";
+            return undone.then(|| EventDraft::error("given_back", message, frame));
         };
-        let count = self.telling.since(&revert.message);
-        let what = format!(
+        let count = self.progress.since(&revert.message);
+        let message = format!(
             "the conversation was reverted in OpenCode: the last {count} of the messages shown above are no longer \
              part of it, unless this is undone before the next prompt"
         );
-        (count > 0).then(|| EventDraft::error("taken_back", &what, frame))
+        (count > 0).then(|| EventDraft::error("taken_back", &message, frame))
     }
 
     /// Records why a message failed; `works` is `true` if it is of the current run.
@@ -518,7 +518,7 @@ impl Session {
 }
 
 /// Returns whether a user's message is the prompt that was sent and not reported yet.
-pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
+pub(super) fn is_own_prompt(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
     let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
     prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);
     prompt.seen

@@ -11,11 +11,11 @@ use super::super::{
     RuntimeError, RuntimeEvent,
 };
 use super::ask::{self, AnswerRoute};
-use super::events::{self, Info, PartIn, Telling};
-use super::stream::is_ours;
+use super::events::{self, Info, PartIn, Progress};
+use super::stream::is_own_prompt;
 use super::{
-    AGAIN, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
-    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, escape, health_version, in_folder,
+    DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
+    REREAD_DELAY, Resync, ServerKind, Session, SessionInfo, Stage, Status, done, escape, health_version, in_folder,
     password_failure, reply_body,
 };
 use plexus_protocol::{NativeId, Ticket};
@@ -65,9 +65,9 @@ impl OpenCode {
         self.get(Pending::Health, "/global/health".into(), out);
         let providers = in_folder("/config/providers", Some(&self.folder.clone()));
         self.get(Pending::Providers, providers, out);
-        let first = match self.place {
-            ServerPlace::Endpoint => Page::Recent { before: None, limit: LIST_PAGE },
-            ServerPlace::Terminal => Page::Old,
+        let first = match self.server_kind {
+            ServerKind::Endpoint => Page::Recent { before: None, limit: LIST_PAGE },
+            ServerKind::Terminal => Page::Old,
         };
         self.list_page(first, out);
     }
@@ -80,7 +80,7 @@ impl OpenCode {
     /// Schedules another read, because events may have been missed.
     pub(super) fn sync_again(&mut self, out: &mut Outbox) {
         self.again = true;
-        out.wake_after = Some(AGAIN);
+        out.wake_after = Some(REREAD_DELAY);
     }
 
     pub(super) fn health(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
@@ -105,7 +105,7 @@ impl OpenCode {
                 format!("/experimental/session?limit={limit}&cursor={before}")
             }
             // Older servers list the sessions of one project only.
-            Page::Old if self.place == ServerPlace::Endpoint => "/session".into(),
+            Page::Old if self.server_kind == ServerKind::Endpoint => "/session".into(),
             Page::Old => in_folder("/session", Some(&self.folder)),
         };
         self.get(Pending::List(page), path, out);
@@ -134,7 +134,7 @@ impl OpenCode {
         let Some(resync_state) = &mut self.resync_state else { return };
         // `None` is the folder in which OpenCode was started.
         let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
-        if self.place == ServerPlace::Terminal {
+        if self.server_kind == ServerKind::Terminal {
             folders.remove(0);
             resync_state.recent.clear();
         }
@@ -156,8 +156,8 @@ impl OpenCode {
             self.read_folder(&folder, None, out);
         }
         if !more.is_empty() && !self.greeted {
-            let what = format!("OpenCode has {}: the oldest will appear at their next activity", more.join(" and "));
-            out.events.push(RuntimeEvent::Event { native: None, draft: EventDraft::error("not_all", &what, None) });
+            let message = format!("OpenCode has {}: the oldest will appear at their next activity", more.join(" and "));
+            out.events.push(RuntimeEvent::Event { native: None, draft: EventDraft::error("not_all", &message, None) });
         }
         self.on_sync_reply(out);
     }
@@ -275,7 +275,7 @@ impl OpenCode {
         // Of one folder with two names the named one is used.
         for (native, folder) in &resync_state.busy {
             // A session that has ended meanwhile is not found any more.
-            if !self.sessions.contains_key(native) && !resync_state.status_told.contains(native) {
+            if !self.sessions.contains_key(native) && !resync_state.reported_status.contains(native) {
                 let spent_report = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
                 self.sessions
                     .insert(native.clone(), Session::new(Stage::Seen, spent_report.or_else(|| folder.clone())));
@@ -301,7 +301,7 @@ impl OpenCode {
             .collect();
         for (native, session) in &mut self.sessions {
             let read = resync_state.folders.contains(&session.folder) || session.folder.is_none();
-            if read && !resync_state.status_told.contains(native) {
+            if read && !resync_state.reported_status.contains(native) {
                 session.busy = resync_state.busy.contains_key(native);
             }
             session.worked |= session.busy;
@@ -359,7 +359,7 @@ impl OpenCode {
             return;
         }
         let busy = self.sessions.get(&question.native).is_some_and(|session| session.busy);
-        let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
+        let elsewhere = busy.then(|| AnsweredElsewhere { by: self.server_kind.others().into(), option_id: None });
         let event = RuntimeEvent::TakenBack { native: Some(question.native.clone()), key, elsewhere };
         self.emit(&question.native, event, out);
     }
@@ -423,7 +423,7 @@ impl OpenCode {
         let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
         session.asks.clear();
         // The stream has all events since the creation, so a read, which may take OpenCode a second, is not needed.
-        let untouched = !session.worked && session.telling.newest().is_none() && !known && carried.is_none();
+        let untouched = !session.worked && session.progress.newest().is_none() && !known && carried.is_none();
         if std::mem::take(&mut session.created) && untouched {
             (session.stage, session.server, session.queued) = (Stage::Open, server, 0);
             let queue = std::mem::take(&mut session.queue);
@@ -431,9 +431,9 @@ impl OpenCode {
             out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::Resumed });
             return out.events.extend(queue);
         }
-        let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
+        let continues = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
-            session.stage = Stage::Opening { ticket, known, goes_on };
+            session.stage = Stage::Opening { ticket, known, continues };
             session.server = server;
             session.status_is_newer = false;
         }
@@ -467,7 +467,7 @@ impl OpenCode {
 
     pub(super) fn read_messages(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        session.newest = session.telling.newest().map(ToOwned::to_owned);
+        session.newest = session.progress.newest().map(ToOwned::to_owned);
         let folder = session.folder.clone();
         let path = in_folder(&format!("/session/{}/message", escape(native.as_str())), folder.as_deref());
         let and = if path.contains('?') { '&' } else { '?' };
@@ -481,38 +481,38 @@ impl OpenCode {
             reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let (mut past, mut rest) = (Vec::new(), Vec::new());
         let before =
-            session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
+            session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: self.server_kind.others().into() });
         let opening = match session.stage {
-            Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
+            Stage::Opening { ticket, known, continues } => Some((ticket, known, continues)),
             _ => None,
         };
-        let goes_on = opening.is_some_and(|(_, _, goes_on)| goes_on);
+        let continues = opening.is_some_and(|(_, _, continues)| continues);
         match list {
             Some((body, list)) => {
-                let known = opening.is_some_and(|(_, known, goes_on)| known && !goes_on);
+                let known = opening.is_some_and(|(_, known, continues)| known && !continues);
                 if known && !list.is_empty() {
-                    let what = "messages of this conversation from the time when no gateway was connected to \
+                    let message = "messages of this conversation from the time when no gateway was connected to \
                         OpenCode are not shown: how much was reported before is unknown";
                     past.push(RuntimeEvent::Event {
                         native: Some(native.clone()),
-                        draft: EventDraft::error("gap", what, None),
+                        draft: EventDraft::error("gap", message, None),
                     });
                 }
                 if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
-                    let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
+                    let message = format!("only the last {MESSAGES_READ} messages of this session are shown");
                     past.push(RuntimeEvent::Event {
                         native: Some(native.clone()),
-                        draft: EventDraft::error("gap", &what, None),
+                        draft: EventDraft::error("gap", &message, None),
                     });
                 }
-                rest = self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
+                rest = self.past(native, body, &list, known, opening.is_some() && !continues, &mut past);
             }
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-                let what = format!("the messages of this session could not be read: {why}");
+                let message = format!("the messages of this session could not be read: {why}");
                 past.push(RuntimeEvent::Event {
                     native: Some(native.clone()),
-                    draft: EventDraft::error("gap", &what, None),
+                    draft: EventDraft::error("gap", &message, None),
                 });
                 if opening.is_none() && reply.is_err() {
                     self.sync_again(out);
@@ -525,7 +525,7 @@ impl OpenCode {
             let mut drafts: Vec<EventDraft> = self.models.draft(session.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.clone().map(|title| EventDraft::title(Some(title), None)));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
-            if goes_on {
+            if continues {
                 out.events.extend(before);
             }
         }
@@ -558,82 +558,82 @@ impl OpenCode {
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let spent = |report| RuntimeEvent::Spent { native: native.clone(), report };
         // Spending before the gateway knew the conversation does not count. All before the first reported message was reported.
-        let first = || read.iter().position(|(info, _)| session.telling.knows(&info.id));
-        let skip = if session.telling.is_new() { 0 } else { first().unwrap_or_default() };
+        let first = || read.iter().position(|(info, _)| session.progress.contains(&info.id));
+        let skip = if session.progress.is_new() { 0 } else { first().unwrap_or_default() };
         if !opening && !read.is_empty() {
             past.extend(session.missed(&read).map(event));
         }
         if std::mem::take(&mut session.partial) {
-            let what = "how much of the current messages was reported before is unknown: the rest of them is left out";
-            past.push(event(EventDraft::error("gap", what, None)));
+            let text = "how much of the current messages was reported before is unknown: the rest of them is left out";
+            past.push(event(EventDraft::error("gap", text, None)));
         }
         // A prompt that is not among them never arrived: later work does not belong to it.
-        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
-        if let Some(ticket) = session.lost_prompt(&read, skip).filter(|_| !waits) {
+        let is_pending = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        if let Some(ticket) = session.lost_prompt(&read, skip).filter(|_| !is_pending) {
             let end = RunEnd::failed("the connection was lost before OpenCode accepted the prompt");
             past.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
             (session.prompt, session.cancelled) = (None, false);
         }
         // The start of the work to report: the current work, and after a gap everything unknown.
-        let fresh = |at: usize, info: &Info<'_>| at >= skip && info.role == "user" && !session.telling.knows(&info.id);
-        let news = read.iter().enumerate().position(|(at, (info, _))| fresh(at, info));
+        let is_unknown = |info: &Info<'_>| info.role == "user" && !session.progress.contains(&info.id);
+        let first_unknown = read.iter().enumerate().position(|(at, (info, _))| at >= skip && is_unknown(info));
         let last = read.iter().rposition(|(info, _)| info.role == "user");
         let begins = match opening {
             true => last.filter(|_| session.worked),
-            false => news,
+            false => first_unknown,
         };
         for (at, (info, parts)) in read.iter().enumerate() {
-            let seen = at < skip || session.telling.knows(&info.id);
-            let old = known || at < skip || session.telling.told_before(&info.id);
-            let complete = old || session.telling.is_complete(&info.id);
-            session.telling.message(info);
-            let mut mine = Vec::new();
+            let seen = at < skip || session.progress.contains(&info.id);
+            let old = known || at < skip || session.progress.was_reported_before(&info.id);
+            let complete = old || session.progress.is_complete(&info.id);
+            session.progress.message(info);
+            let mut drafts = Vec::new();
             for raw in parts {
                 let Some(part) = object::<PartIn<'_>>(raw) else { continue };
                 let bytes = slice(body, raw);
                 if old {
-                    session.telling.skip(&part);
+                    session.progress.skip(&part);
                     continue;
                 }
                 if info.role == "user" {
                     let prompt = &mut session.prompt;
-                    mine.extend(session.telling.said_by_user(&bytes, &part, |text| is_ours(prompt, text)));
+                    drafts.extend(session.progress.user_part(&bytes, &part, |text| is_own_prompt(prompt, text)));
                     continue;
                 }
                 // The stream has the part from its beginning. It may be far behind this reply, by which the run may end: then the rest
                 // is taken from here, and later events of the stream about the part are ignored.
-                if session.telling.follows(&part.id) {
-                    if Telling::complete(&part) {
-                        let context = self.models.context(session.telling.model());
+                if session.progress.follows(&part.id) {
+                    if Progress::complete(&part) {
+                        let context = self.models.context(session.progress.model());
                         let mut end = Vec::new();
-                        session.telling.part(&bytes, &part, context, &mut end);
-                        rest.extend(end.into_iter().map(event).chain(session.telling.take_spent().map(spent)));
+                        session.progress.part(&bytes, &part, context, &mut end);
+                        rest.extend(end.into_iter().map(event).chain(session.progress.take_spent().map(spent)));
                     }
                     continue;
                 }
-                let context = self.models.context(session.telling.model());
-                session.telling.part(&bytes, &part, context, &mut mine);
-                session.telling.hold(&part.id);
+                let context = self.models.context(session.progress.model());
+                session.progress.part(&bytes, &part, context, &mut drafts);
+                session.progress.hold(&part.id);
             }
-            let ours = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
-            let begin = begins == Some(at) || (!opening && !seen && info.role == "user" && !mine.is_empty());
-            if begin && !session.began && session.prompt.is_none() && !ours {
+            let is_own_prompt = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+            let begin = begins == Some(at) || (!opening && !seen && info.role == "user" && !drafts.is_empty());
+            if begin && !session.began && session.prompt.is_none() && !is_own_prompt {
                 session.began = true;
-                past.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
+                past.push(RuntimeEvent::Began { native: native.clone(), by: self.server_kind.others().into() });
             }
             let spent_report = session
-                .telling
+                .progress
                 .take_spent()
-                .filter(|_| !matches!(session.stage, Stage::Opening { goes_on: false, .. }));
-            past.extend(mine.into_iter().map(event).chain(spent_report.map(spent)));
-            let works = !complete && (session.prompt.is_some() || session.began);
-            if works {
-                session.failed(info, works);
+                .filter(|_| !matches!(session.stage, Stage::Opening { continues: false, .. }));
+            past.extend(drafts.into_iter().map(event).chain(spent_report.map(spent)));
+            let is_working = !complete && (session.prompt.is_some() || session.began);
+            if is_working {
+                session.failed(info, is_working);
             }
         }
         if session.worked && !session.began && session.prompt.is_none() {
             session.began = true;
-            past.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
+            past.push(RuntimeEvent::Began { native: native.clone(), by: self.server_kind.others().into() });
         }
         session.worked = false;
         past.extend(session.after_reread(&read).map(event));
@@ -643,33 +643,35 @@ impl OpenCode {
     /// Checks a session that is open and was read: its pending requests, and whether its work has ended.
     pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let mut unasked = false;
+        let mut has_unreported = false;
         for read in std::mem::take(&mut session.asks) {
             let Some(session) = self.sessions.get(native) else { return };
-            if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
+            if read.message.as_ref().is_some_and(|id| session.progress.is_complete(id)) {
                 let keys: Vec<RequestKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
                 keys.iter().for_each(|key| self.closed.insert(key.clone()));
                 self.take_back(keys, out);
                 continue;
             }
             if !session.busy {
-                unasked = true;
+                has_unreported = true;
                 continue;
             }
             // An answer that may be lost is sent again.
             let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
             self.ask(read, out);
             for key in again {
-                if self.asks.get(&key).is_some_and(|question| question.answer.is_some()) && !self.on_its_way(&key) {
+                if self.asks.get(&key).is_some_and(|question| question.answer.is_some())
+                    && !self.is_answer_pending(&key)
+                {
                     self.send_answer(&key, 0, out);
                 }
             }
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         let missing = |missing: bool| missing && !session.aborted && session.error.is_none();
-        let (middle, unbegun) = (missing(session.telling.in_the_middle()), missing(session.telling.awaits_reply()));
-        let works = session.began || session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
-        let doubtful = !session.busy && (unasked || (works && (middle || unbegun)));
+        let (middle, unbegun) = (missing(session.progress.in_the_middle()), missing(session.progress.awaits_reply()));
+        let is_working = session.began || session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        let doubtful = !session.busy && (has_unreported || (is_working && (middle || unbegun)));
         session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };
         if doubtful && session.doubts < DOUBTS_MAX {
             // The work may have begun after the status was read.
@@ -683,7 +685,7 @@ impl OpenCode {
                 self.closed.insert(key);
                 continue;
             }
-            let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: self.server_kind.others().into(), option_id: None });
             self.closed.insert(key.clone());
             self.emit(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
@@ -697,8 +699,9 @@ impl OpenCode {
         if let Some(prompt) = &session.prompt
             && !prompt.seen
         {
-            let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
-            if !waits && !prompt.taken {
+            let is_pending =
+                self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+            if !is_pending && !prompt.taken {
                 session.error = Some("the connection was lost before OpenCode accepted the prompt".into());
                 self.end(native, None, out);
             }
@@ -714,7 +717,7 @@ impl OpenCode {
         }
     }
 
-    pub(super) fn on_its_way(&self, key: &RequestKey) -> bool {
+    pub(super) fn is_answer_pending(&self, key: &RequestKey) -> bool {
         self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
     }
 }
@@ -726,36 +729,37 @@ impl Session {
     /// Returns the prompt whose arrival is not known, if it is not among the messages that were read; those before `skip` are older.
     fn lost_prompt(&self, read: &[MessageRead<'_>], skip: usize) -> Option<Ticket> {
         let prompt = self.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken)?;
-        let may_be = |info: &Info<'_>| info.role == "user" && !self.telling.told_before(&info.id);
-        let ours = |raw: &&RawValue| {
+        let may_be = |info: &Info<'_>| info.role == "user" && !self.progress.was_reported_before(&info.id);
+        let is_prompt = |raw: &&RawValue| {
             let part = object::<PartIn<'_>>(raw);
             part.is_some_and(|part| prompt.text.is_none() || part.user_text().map(events::hash) == prompt.text)
         };
-        let mut there = read.iter().skip(skip).filter(|(info, _)| may_be(info));
-        (!there.any(|(_, parts)| parts.iter().any(ours))).then_some(prompt.ticket)
+        let mut candidates = read.iter().skip(skip).filter(|(info, _)| may_be(info));
+        (!candidates.any(|(_, parts)| parts.iter().any(is_prompt))).then_some(prompt.ticket)
     }
 
     /// Reports messages that were missed or removed while there was no connection: more messages than are read, or
     /// fewer than were reported.
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
-        let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
+        let removed = self.progress.missing_count(read.iter().map(|(info, _)| info.id.as_str()), newest);
         // These are known to the user.
-        let known = self.reverted.as_ref().map_or(0, |revert| self.telling.since(&revert.message));
-        if gone > 0 {
-            self.telling.forget(gone, newest);
+        let known = self.reverted.as_ref().map_or(0, |revert| self.progress.since(&revert.message));
+        if removed > 0 {
+            self.progress.forget(removed, newest);
         }
-        let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
+        let overlaps = read.iter().any(|(info, _)| self.progress.contains(&info.id));
         if !overlaps && read.len() >= MESSAGES_READ {
-            let what = "there are more messages from the time without a connection than can be read: some are missing";
-            return Some(EventDraft::error("gap", what, None));
+            let message =
+                "there are more messages from the time without a connection than can be read: some are missing";
+            return Some(EventDraft::error("gap", message, None));
         }
-        (gone > known).then(|| {
-            let what = format!(
+        (removed > known).then(|| {
+            let message = format!(
                 "the conversation was reverted while the gateway was not connected: OpenCode no longer has the last \
-                 {gone} of the messages shown above"
+                 {removed} of the messages shown above"
             );
-            EventDraft::error("taken_back", &what, None)
+            EventDraft::error("taken_back", &message, None)
         })
     }
 
@@ -767,8 +771,8 @@ impl Session {
         // The revert was undone, or made final by a prompt: then the message, or its part, no longer exists.
         let undone = self.reverted.as_ref().is_some_and(|revert| {
             let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
-            let mut there = read.iter().filter(|(info, _)| info.id == revert.message);
-            there.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
+            let mut matching = read.iter().filter(|(info, _)| info.id == revert.message);
+            matching.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
         });
         let now = self.reverts.take();
         self.reverts_to(now, undone, None)

@@ -22,7 +22,7 @@ use super::super::{
     Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand,
     RuntimeError, RuntimeEvent,
 };
-use super::{OpenCode, ServerPlace};
+use super::{OpenCode, ServerKind};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The unit of all waits, and the interval of wake-ups while anything waits.
@@ -87,7 +87,7 @@ struct HeldOpen {
     /// The terminal that had the session, according to its checkpoint.
     terminal: Option<String>,
     /// `true` if the request was sent to the terminal.
-    asked_terminal: bool,
+    sent_to_terminal: bool,
     ticks: u32,
 }
 
@@ -133,16 +133,18 @@ impl Dialect for OpenCodeTerminals {
         match message {
             Some(HelperMessage { hello, event }) => self.on_message(connection, started, &hello, event, out),
             None => {
-                let of = |terminal: &LinkedTerminal| terminal.connection == Some(connection);
-                if let Some(id) = self.terminals.iter().find(|(_, terminal)| of(terminal)).map(|(id, _)| id.clone()) {
+                let is_match = |terminal: &LinkedTerminal| terminal.connection == Some(connection);
+                if let Some(id) =
+                    self.terminals.iter().find(|(_, terminal)| is_match(terminal)).map(|(id, _)| id.clone())
+                {
                     self.disconnected(&id, out);
                 }
             }
         }
         if let Some(pid) = ended {
-            let of = |terminal: &LinkedTerminal| terminal.process.0 == pid;
+            let is_match = |terminal: &LinkedTerminal| terminal.process.0 == pid;
             let ids: Vec<String> =
-                self.terminals.iter().filter(|(_, terminal)| of(terminal)).map(|(id, _)| id.clone()).collect();
+                self.terminals.iter().filter(|(_, terminal)| is_match(terminal)).map(|(id, _)| id.clone()).collect();
             ids.iter().for_each(|id| self.closed(id, CLOSED, out));
         }
         self.after(out);
@@ -216,7 +218,7 @@ impl Dialect for OpenCodeTerminals {
         let late: Vec<Ticket> = self
             .opening
             .iter()
-            .filter(|held| held.ticks > ABSENT_MAX && !held.asked_terminal)
+            .filter(|held| held.ticks > ABSENT_MAX && !held.sent_to_terminal)
             .map(|held| held.ticket)
             .collect();
         late.into_iter().for_each(|ticket| self.not_open(ticket, out));
@@ -229,7 +231,7 @@ impl Dialect for OpenCodeTerminals {
                 self.step(&terminal, out, |server, out| server.reply(id, reply, out));
             }
             Some(FetchFor::Process(ticket)) => {
-                let held = self.opening.iter().any(|held| held.ticket == ticket && !held.asked_terminal);
+                let held = self.opening.iter().any(|held| held.ticket == ticket && !held.sent_to_terminal);
                 if held && matches!(reply, Ok(HttpReply { status: 404, .. })) {
                     self.not_open(ticket, out);
                 }
@@ -267,15 +269,15 @@ impl OpenCodeTerminals {
             return self.step(&hello.id, out, |server, out| server.feed(event, out));
         }
         let opening = object::<TunnelOpening>(event).filter(|_| hello.role == HelperRole::Tunnel);
-        let room = known.is_some() || self.terminals.len() < TUNNELS_MAX;
-        let Some(TunnelOpening::Hello { directory, mut sessions }) = opening.filter(|_| room) else {
+        let allowed = known.is_some() || self.terminals.len() < TUNNELS_MAX;
+        let Some(TunnelOpening::Hello { directory, mut sessions }) = opening.filter(|_| allowed) else {
             // The beginning was sent on an earlier connection of the driver: the plugin sends it again.
             return hang_up(connection, out);
         };
         let terminal = self.terminals.entry(hello.id.clone()).or_insert_with(|| LinkedTerminal {
             connection: None,
             process: (0, 0),
-            server: OpenCode { folder: directory, place: ServerPlace::Terminal, ..OpenCode::default() },
+            server: OpenCode { folder: directory, server_kind: ServerKind::Terminal, ..OpenCode::default() },
             ready: false,
             absent: 0,
             wake: None,
@@ -301,9 +303,9 @@ impl OpenCodeTerminals {
     fn disconnected(&mut self, id: &str, out: &mut Outbox) {
         let Some(terminal) = self.terminals.get_mut(id) else { return };
         (terminal.connection, terminal.ready, terminal.wake) = (None, false, None);
-        for held in self.opening.iter_mut().filter(|held| held.asked_terminal) {
-            if self.sessions.get(&held.resume.native).is_some_and(|(of, _)| of == id) {
-                (held.asked_terminal, held.ticks) = (false, 0);
+        for held in self.opening.iter_mut().filter(|held| held.sent_to_terminal) {
+            if self.sessions.get(&held.resume.native).is_some_and(|(owner, _)| owner == id) {
+                (held.sent_to_terminal, held.ticks) = (false, 0);
             }
         }
         self.step(id, out, |server, out| server.lost("", out));
@@ -315,9 +317,9 @@ impl OpenCodeTerminals {
             self.disconnected(id, out);
         }
         self.terminals.remove(id);
-        let of: Vec<NativeId> =
-            self.sessions.iter().filter(|(_, (of, _))| of == id).map(|(native, _)| native.clone()).collect();
-        for native in of {
+        let natives: Vec<NativeId> =
+            self.sessions.iter().filter(|(_, (owner, _))| owner == id).map(|(native, _)| native.clone()).collect();
+        for native in natives {
             if self.sessions.remove(&native).is_some_and(|(_, open)| open) {
                 out.events.push(RuntimeEvent::Closed { native, why: why.into() });
             }
@@ -390,7 +392,7 @@ impl OpenCodeTerminals {
                 out.events.push(event);
             }
             RuntimeEvent::NotOpened { ticket, .. } => {
-                if self.opening.iter().any(|held| held.ticket == ticket && !held.asked_terminal) {
+                if self.opening.iter().any(|held| held.ticket == ticket && !held.sent_to_terminal) {
                     // The tunnel was lost: the session is opened when it is back.
                     return;
                 }
@@ -426,7 +428,7 @@ impl OpenCodeTerminals {
         }
         let is_here = self.sessions.contains_key(&resume.native)
             || terminal.as_ref().is_some_and(|terminal| self.terminals.contains_key(terminal));
-        self.opening.push(HeldOpen { ticket, cwd, resume, terminal, asked_terminal: false, ticks: 0 });
+        self.opening.push(HeldOpen { ticket, cwd, resume, terminal, sent_to_terminal: false, ticks: 0 });
         match process {
             _ if is_here => {}
             // An earlier gateway process had it. If the process of the terminal is alive, its tunnel comes again.
@@ -460,14 +462,14 @@ impl OpenCodeTerminals {
     fn after(&mut self, out: &mut Outbox) {
         let ready = |id: &String| self.terminals.get(id).is_some_and(|terminal| terminal.ready);
         let mut now = Vec::new();
-        for (at, held) in self.opening.iter().enumerate().filter(|(_, held)| !held.asked_terminal) {
+        for (at, held) in self.opening.iter().enumerate().filter(|(_, held)| !held.sent_to_terminal) {
             let id = self.terminal_of(&held.resume.native).or_else(|| held.terminal.clone());
             now.extend(id.filter(ready).map(|id| (at, id)));
         }
         let mut commands = Vec::with_capacity(now.len());
         for (at, id) in now {
             let Some(held) = self.opening.get_mut(at) else { continue };
-            held.asked_terminal = true;
+            held.sent_to_terminal = true;
             let (ticket, cwd, resume) = (held.ticket, held.cwd.clone(), Some(held.resume.clone()));
             // The session gets no tools of the gateway: they would be for all sessions of its folder.
             let command = RuntimeCommand::Open { ticket, cwd, resume, mcp_servers: Vec::new() };
@@ -478,7 +480,7 @@ impl OpenCodeTerminals {
             self.step(&id, out, |server, out| server.command(command, out));
         }
         let waits = |terminal: &LinkedTerminal| terminal.wake.is_some() || terminal.connection.is_none();
-        let held = self.opening.iter().any(|held| !held.asked_terminal);
+        let held = self.opening.iter().any(|held| !held.sent_to_terminal);
         if held || !self.moved.is_empty() || self.terminals.values().any(waits) {
             out.wake_after = Some(TICK);
         }

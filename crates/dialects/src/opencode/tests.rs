@@ -441,7 +441,7 @@ fn opencode_reports_a_tool_from_start_to_end() {
         ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
     );
     let RuntimeEvent::Event { draft, .. } = &events[2] else { panic!() };
-    assert!(draft.tool.as_ref().unwrap().over);
+    assert!(draft.tool.as_ref().unwrap().ended);
     let body = parsed(&draft.body);
     assert_eq!(body["content"][0], json!({ "type": "diff", "path": "/w/x", "oldText": "a", "newText": "b" }));
     assert_eq!(body["content"][1]["content"]["text"], "fine");
@@ -1834,6 +1834,6 @@ fn own_tool_calls_are_named_while_they_run() {
         })
         .collect();
     let named: Vec<_> = calls.iter().filter(|call| call.own.is_some()).collect();
-    let running = ToolCallRef { id: own.clone(), over: false, own: Some(digest) };
+    let running = ToolCallRef { id: own.clone(), ended: false, own: Some(digest) };
     assert_eq!(named, [&running], "{calls:?}");
 }

@@ -82,8 +82,8 @@ impl OpenCode {
         let open = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Open);
         let open: Vec<_> =
             open.map(|(native, session)| (native.clone(), session.busy || session.prompt.is_some())).collect();
-        for (native, works) in open {
-            match works {
+        for (native, is_working) in open {
+            match is_working {
                 true => self.read_servers(&native, out),
                 false => self.add_server(&native, out),
             }

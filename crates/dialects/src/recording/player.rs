@@ -18,7 +18,7 @@ pub struct Player {
     /// Requests of the dialect that have no reply yet, with whether they were in the recording.
     requests: Vec<(HttpRequest, bool)>,
     /// The request that was last in the recording.
-    shown: Option<u64>,
+    last_matched: Option<u64>,
 }
 
 /// The result of a line.
@@ -38,7 +38,7 @@ impl Player {
     /// Makes a player for a runtime, with the constructor of its dialect.
     pub fn new(make: MakeDialect, spec: RuntimeSpec) -> Self {
         let dialect = make(&spec);
-        Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), shown: None }
+        Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), last_matched: None }
     }
 
     /// Returns the dialect in its current state.
@@ -47,8 +47,9 @@ impl Player {
     }
 
     /// Returns the messages of the dialect that were in no `in` line.
-    pub fn unshown(&self) -> Vec<String> {
-        let requests = self.requests.iter().filter(|(_, shown)| !shown).map(|(request, _)| request_line(request));
+    pub fn unmatched(&self) -> Vec<String> {
+        let requests =
+            self.requests.iter().filter(|(_, last_matched)| !last_matched).map(|(request, _)| request_line(request));
         self.frames.iter().cloned().chain(requests).collect()
     }
 
@@ -83,7 +84,7 @@ impl Player {
                 self.dialect.done(id, done, &mut out);
             }
             Direction::Reply => self.reply(entry, &mut out)?,
-            Direction::In => return Ok(self.shown(entry)),
+            Direction::In => return Ok(self.compare(entry)),
         }
         Ok(self.took(out))
     }
@@ -92,7 +93,7 @@ impl Player {
         let (status, body) = entry.line.split_once(' ').unwrap_or((&entry.line, ""));
         let status: u16 = status.parse().map_err(|_| "a reply must begin with its status".to_owned())?;
         // A reply without a request is not passed to the dialect.
-        let Some(id) = entry.id.or_else(|| self.shown.take()) else { return Ok(()) };
+        let Some(id) = entry.id.or_else(|| self.last_matched.take()) else { return Ok(()) };
         self.requests.retain(|(request, _)| request.id != id);
         let reply = match status {
             0 => Err(body.to_owned()),
@@ -103,24 +104,24 @@ impl Player {
     }
 
     /// Compares a message to the runtime with the messages of the dialect.
-    fn shown(&mut self, entry: &RecordingEntry) -> Played {
+    fn compare(&mut self, entry: &RecordingEntry) -> Played {
         let line = &entry.line;
         if line.trim_start().starts_with('{') || line.trim_start().starts_with('[') {
-            let ours = self.frames.pop_front();
-            let instead = (ours.as_ref() != Some(line)).then_some(ours);
+            let expected = self.frames.pop_front();
+            let instead = (expected.as_ref() != Some(line)).then_some(expected);
             return Played { instead, ..Played::default() };
         }
         let fits = |request: &HttpRequest| match entry.id {
             Some(id) => request.id == id,
             None => request_line(request) == *line,
         };
-        let found = self.requests.iter_mut().find(|(request, shown)| !shown && fits(request));
-        self.shown = found.as_ref().map(|(request, _)| request.id);
-        let ours = found.map(|(request, shown)| {
-            *shown = true;
+        let found = self.requests.iter_mut().find(|(request, matched)| !matched && fits(request));
+        self.last_matched = found.as_ref().map(|(request, _)| request.id);
+        let expected = found.map(|(request, matched)| {
+            *matched = true;
             request_line(request)
         });
-        let instead = (ours.as_ref() != Some(line)).then_some(ours);
+        let instead = (expected.as_ref() != Some(line)).then_some(expected);
         Played { instead, ..Played::default() }
     }
 

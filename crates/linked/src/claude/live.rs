@@ -42,7 +42,7 @@ impl TextLines {
 #[derive(Default)]
 pub(super) struct LiveText {
     /// Messages with shown lines that have not come as a whole.
-    messages: VecDeque<ShownLines>,
+    messages: VecDeque<DisplayedLines>,
     /// The starts of messages that came as a whole without any line before.
     whole: VecDeque<String>,
     /// The ids of messages that are shown completely.
@@ -51,7 +51,7 @@ pub(super) struct LiveText {
 
 /// The part of a message that is shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ShownLines {
+pub(super) struct DisplayedLines {
     id: String,
     /// The index of the next line.
     next: u64,
@@ -64,7 +64,7 @@ pub(super) struct ShownLines {
     held: BTreeMap<u64, String>,
 }
 
-impl ShownLines {
+impl DisplayedLines {
     fn add(&mut self, text: &str) {
         let text = if self.bytes == 0 { text.trim_start() } else { text };
         self.bytes += text.len();
@@ -93,12 +93,12 @@ fn start_of(text: &str) -> &str {
 
 impl LiveText {
     /// Returns the shown parts of messages that have not come as a whole.
-    pub(super) fn saved(&self) -> Vec<ShownLines> {
+    pub(super) fn saved(&self) -> Vec<DisplayedLines> {
         self.messages.iter().cloned().collect()
     }
 
     /// Continues from the lines that an earlier gateway process had shown.
-    pub(super) fn restored(saved: Vec<ShownLines>) -> Self {
+    pub(super) fn restored(saved: Vec<DisplayedLines>) -> Self {
         Self { messages: saved.into(), ..Self::default() }
     }
 
@@ -117,8 +117,8 @@ impl LiveText {
         }
         let known = self.messages.iter().position(|message| message.id == id);
         if index == 0 && known.is_none_or(|at| self.messages[at].next == 0) {
-            let begins = |whole: &String| whole.starts_with(start_of(&delta));
-            if let Some(at) = self.whole.iter().position(begins) {
+            let starts_with_delta = |whole: &String| whole.starts_with(start_of(&delta));
+            if let Some(at) = self.whole.iter().position(starts_with_delta) {
                 self.whole.remove(at);
                 self.messages.retain(|message| message.id != id);
                 push(&mut self.complete, id);
@@ -126,7 +126,7 @@ impl LiveText {
             }
         }
         if known.is_none() {
-            let message = ShownLines { id: id.clone(), next: 0, bytes: 0, hash: FNV, held: BTreeMap::new() };
+            let message = DisplayedLines { id: id.clone(), next: 0, bytes: 0, hash: FNV, held: BTreeMap::new() };
             push(&mut self.messages, message);
         }
         let Some(message) = self.messages.iter_mut().find(|message| message.id == id) else { return Vec::new() };

@@ -232,7 +232,7 @@ impl Permission {
 }
 
 /// Makes the request for a tool call that the auto mode of Claude Code denied by itself, without asking the user.
-pub(super) fn denied_by_itself(raw: &RawValue, call: Option<String>) -> Option<AgentRequest> {
+pub(super) fn automatic_denial(raw: &RawValue, call: Option<String>) -> Option<AgentRequest> {
     let event: PermissionEvent<'_> = object(raw)?;
     let key = RequestKey::unique(format!("denied {}", call.as_deref().unwrap_or_default()));
     let native = Bytes::copy_from_slice(raw.get().as_bytes());

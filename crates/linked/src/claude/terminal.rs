@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::live::{LiveText, ShownLines, TextLines};
+use super::live::{DisplayedLines, LiveText, TextLines};
 use super::open_question::OpenQuestion;
-use super::permission::{Call, denied_by_itself};
+use super::permission::{Call, automatic_denial};
 use super::tools::{TOOLS, command_text, result_texts};
 use super::transcript::{self, Block, Line, PromptOrigin, ToolResult};
 use crate::terminals::call_tokens::CountedCalls;
@@ -115,7 +115,7 @@ struct Checkpoint {
     #[serde(rename = "early", skip_serializing_if = "std::ops::Not::not")]
     prompt_not_in_transcript: bool,
     #[serde(rename = "shown", skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<ShownLines>,
+    messages: Vec<DisplayedLines>,
     /// The tool call of each open question.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestKey, Option<String>>,
@@ -396,8 +396,9 @@ impl ClaudeTerminal {
             self.end_turn(RunStatus::Completed, out);
         }
         let prompt = &mut self.session.prompt;
-        let ours = prompt.take_if(|prompt| origin == PromptOrigin::Agent && text.contains(prompt.text.trim()));
-        if let Some(prompt) = ours {
+        let gateway_prompt =
+            prompt.take_if(|prompt| origin == PromptOrigin::Agent && text.contains(prompt.text.trim()));
+        if let Some(prompt) = gateway_prompt {
             self.session.turn = Some(Turn::Gateway(prompt.ticket));
             return;
         }
@@ -473,7 +474,7 @@ impl ClaudeTerminal {
     /// Queues the report of a hook, which is applied once the transcript is read.
     fn hook(&mut self, event: &HookEvent<'_>, raw: &RawValue, out: &mut Output<'_>) {
         if event.hook_event_name == "PermissionDenied"
-            && let Some(ask) = denied_by_itself(raw, event.tool_use_id.clone())
+            && let Some(ask) = automatic_denial(raw, event.tool_use_id.clone())
         {
             let reason = event.reason.clone();
             let review = AgentReview { by: "Claude Code's auto mode".into(), allowed: false, reason };

@@ -46,7 +46,7 @@ impl Bench {
     }
 
     fn take_events(&mut self) -> Vec<String> {
-        bench::words(&mut self.rig)
+        bench::summaries(&mut self.rig)
     }
 
     /// Answers every request of the dialect, as the link endpoint does.

@@ -14,7 +14,7 @@ use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, subject};
 use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows the call.
-pub(super) const ONCE: &str = "approve-once";
+pub(super) const APPROVE_ONCE: &str = "approve-once";
 /// The option that allows similar calls until the session ends.
 pub(super) const SESSION: &str = "approve-for-session";
 /// The option that denies the call.
@@ -122,8 +122,8 @@ impl Prompted<'_> {
                 Some((format!("Yes, and don't ask again for {names} in this session"), approval))
             }
             "write" if self.can_offer_session_approval => {
-                let words = "Yes, and don't ask again for changes to files in this session";
-                Some((words.into(), json!({ "kind": "write" })))
+                let label = "Yes, and don't ask again for changes to files in this session";
+                Some((label.into(), json!({ "kind": "write" })))
             }
             "mcp" => {
                 let (server, tool) = (self.server_name.as_ref()?, self.tool_name.as_ref()?);
@@ -153,9 +153,9 @@ impl Prompted<'_> {
             let why = self.request_sandbox_bypass_reason.as_deref().unwrap_or("no reason is given");
             format!("It runs outside of the sandbox: {why}")
         });
-        let words = [self.intention.clone(), self.hook_message.clone(), self.warning.clone(), bypass];
-        let words: Vec<String> = words.into_iter().flatten().filter(|words| !words.trim().is_empty()).collect();
-        (!words.is_empty()).then(|| words.join("\n"))
+        let parts = [self.intention.clone(), self.hook_message.clone(), self.warning.clone(), bypass];
+        let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
+        (!parts.is_empty()).then(|| parts.join("\n"))
     }
 }
 
@@ -180,14 +180,14 @@ impl CopilotQuestion {
             Self::Permission { prompt } => permission(key, prompt),
             Self::Form { data } => {
                 let native = Bytes::copy_from_slice(data.get().as_bytes());
-                let wanted = elicitation::wanted(data);
-                let mut ask = match &wanted {
-                    Some(wanted) => elicitation::ask(key, wanted, data, native),
+                let form = elicitation::parse_form(data);
+                let mut ask = match &form {
+                    Some(form) => elicitation::ask(key, form, data, native),
                     None => unreadable(key, data, "its form cannot be read"),
                 };
                 ask.tool_call_id = object::<FormData>(data).and_then(|data| data.tool_call_id);
-                match wanted {
-                    Some(ElicitationForm::Form(_) | ElicitationForm::Yes) => ask,
+                match form {
+                    Some(ElicitationForm::Form(_) | ElicitationForm::Confirmation) => ask,
                     // A page is opened on the machine of the terminal.
                     Some(ElicitationForm::Page { .. }) | None => only_at_terminal(ask),
                 }
@@ -202,7 +202,7 @@ impl CopilotQuestion {
     pub(super) fn answer(&self, decision: &Decision) -> Result<Option<Value>, String> {
         match self {
             Self::Permission { prompt } => Ok(match decision {
-                Decision::Option { id, .. } if id == ONCE => Some(json!({ "kind": ONCE })),
+                Decision::Option { id, .. } if id == APPROVE_ONCE => Some(json!({ "kind": APPROVE_ONCE })),
                 Decision::Option { id, .. } if id == SESSION => {
                     let prompted = object::<Prompted<'_>>(prompt);
                     let approval = prompted.and_then(|prompted| prompted.for_session());
@@ -214,7 +214,7 @@ impl CopilotQuestion {
                 }),
                 _ => None,
             }),
-            Self::Form { data } => match (elicitation::wanted(data), decision) {
+            Self::Form { data } => match (elicitation::parse_form(data), decision) {
                 (_, Decision::Expired | Decision::Withdrawn) | (None | Some(ElicitationForm::Page { .. }), _) => {
                     Ok(None)
                 }
@@ -224,13 +224,13 @@ impl CopilotQuestion {
                         None => json!({ "action": "cancel" }),
                     }))
                 }
-                (Some(ElicitationForm::Yes), Decision::Option { id, .. }) if id == "accept" => {
+                (Some(ElicitationForm::Confirmation), Decision::Option { id, .. }) if id == "accept" => {
                     Ok(Some(json!({ "action": "accept", "content": {} })))
                 }
-                (Some(ElicitationForm::Yes), Decision::Option { id, .. }) if id == "decline" => {
+                (Some(ElicitationForm::Confirmation), Decision::Option { id, .. }) if id == "decline" => {
                     Ok(Some(json!({ "action": "decline" })))
                 }
-                (Some(ElicitationForm::Yes), _) => Ok(Some(json!({ "action": "cancel" }))),
+                (Some(ElicitationForm::Confirmation), _) => Ok(Some(json!({ "action": "cancel" }))),
             },
         }
     }
@@ -244,10 +244,10 @@ impl CopilotQuestion {
     }
 
     /// Makes the question again, after an answer that does not fit.
-    pub(super) fn once_more(&self, key: &RequestKey, why: &str, decision: &Decision) -> AgentRequest {
+    pub(super) fn ask_again(&self, key: &RequestKey, why: &str, decision: &Decision) -> AgentRequest {
         match self {
-            Self::Form { data } if let Some(wanted) = elicitation::wanted(data) => {
-                elicitation::once_more(key, &wanted, data, why, decision)
+            Self::Form { data } if let Some(form) = elicitation::parse_form(data) => {
+                elicitation::ask_again(key, &form, data, why, decision)
             }
             _ => self.request(key),
         }
@@ -275,9 +275,9 @@ fn permission(key: &RequestKey, prompt: &RawValue) -> AgentRequest {
 
 fn with_options(mut ask: AgentRequest, prompted: &Prompted<'_>) -> AgentRequest {
     let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
-    ask.options.push(offer(ONCE, "Yes", Choice::AllowOnce));
-    if let Some((words, _)) = prompted.for_session() {
-        ask.options.push(Offer { for_session: true, ..offer(SESSION, &words, Choice::AllowAlways) });
+    ask.options.push(offer(APPROVE_ONCE, "Yes", Choice::AllowOnce));
+    if let Some((label, _)) = prompted.for_session() {
+        ask.options.push(Offer { for_session: true, ..offer(SESSION, &label, Choice::AllowAlways) });
     }
     ask.options.push(offer(REJECT, "No", Choice::RejectOnce));
     ask.allow_reason = true;

@@ -39,7 +39,7 @@ impl CopilotEvent<'_> {
     }
 
     /// Returns whether the event is of a subagent.
-    pub(super) fn of_subagent(&self) -> bool {
+    pub(super) fn is_from_subagent(&self) -> bool {
         let parent = || self.data.and_then(plexus_dialects::jsonrpc::object::<Parented<'_>>)?.parent_tool_call_id;
         let named = |name: &Cow<'_, str>| !name.is_empty();
         self.agent.as_ref().is_some_and(named) || parent().as_ref().is_some_and(named)
@@ -215,12 +215,12 @@ pub(super) struct EventsPage<'a> {
     #[serde(default)]
     pub(super) more: bool,
     /// The state of the session after the last event.
-    pub(super) state: Option<SessionStanding<'a>>,
+    pub(super) state: Option<SessionSnapshot<'a>>,
 }
 
 /// The state of a session.
 #[derive(Deserialize)]
-pub(super) struct SessionStanding<'a> {
+pub(super) struct SessionSnapshot<'a> {
     pub(super) title: Option<String>,
     /// `true` while the session works.
     #[serde(default)]

@@ -55,7 +55,7 @@ impl CopilotTerminal {
             }
             // The terminal's own dialog decides.
             Ok(None) => _ = self.questions.remove(key),
-            Err(why) => out.ask(question.once_more(key, &why, decision)),
+            Err(why) => out.ask(question.ask_again(key, &why, decision)),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::ask::{CopilotQuestion, FormData};
-use super::events::{CopilotEvent, EventsPage, PartialText, SessionStanding};
+use super::events::{CopilotEvent, EventsPage, PartialText, SessionSnapshot};
 use super::terminal::{CopilotTerminal, Output};
 use crate::terminals::dialect::TerminalAgent;
 use crate::terminals::drafts;
@@ -63,7 +63,7 @@ impl CopilotTerminal {
     }
 
     /// Handles the end of a read: all missed events are reported.
-    fn caught_up(&mut self, state: SessionStanding<'_>, out: &mut Output<'_>) {
+    fn caught_up(&mut self, state: SessionSnapshot<'_>, out: &mut Output<'_>) {
         if std::mem::replace(&mut self.live, true) {
             // The read only moved the cursor.
             return;
@@ -102,7 +102,7 @@ impl CopilotTerminal {
     }
 
     /// Compares the open questions with those of Copilot.
-    fn reconcile(&mut self, state: &SessionStanding<'_>, out: &mut Output<'_>) {
+    fn reconcile(&mut self, state: &SessionSnapshot<'_>, out: &mut Output<'_>) {
         let mut open = Vec::new();
         for pending in &state.pending {
             open.push(RequestKey::unique(pending.request_id.as_str()));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask::{CopilotQuestion, FormData, ONCE, REJECT, SESSION, is_id};
+use super::ask::{APPROVE_ONCE, CopilotQuestion, FormData, REJECT, SESSION, is_id};
 use super::events::{
     CopilotEvent, ExtensionHello, MessageDelta, MessageStart, PermissionCompleted, PermissionRequested, PromptTaken,
     QuestionCompleted, ReasoningDelta, SessionFailure, SessionIdle, TitleChanged, ToolStart, UserMessage, WholeMessage,
@@ -16,7 +16,7 @@ use super::events::{
 };
 use super::open_question::OpenQuestion;
 use super::reported::{HELD_MAX, Reported};
-use super::text::{ShownText, StreamedText};
+use super::text::{DisplayedText, StreamedText};
 use super::tools::{TOOLS, tool_end};
 use crate::terminals::dialect::{CLOSED, LinkedTerminals, Message, TerminalAgent, release};
 use crate::terminals::drafts;
@@ -107,7 +107,7 @@ struct Checkpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
     #[serde(rename = "shown", skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<ShownText>,
+    messages: Vec<DisplayedText>,
 }
 
 impl Checkpoint {
@@ -141,7 +141,7 @@ impl TerminalAgent for CopilotTerminal {
             return release(connection, out);
         };
         let native = NativeId::from(session.as_str());
-        if !terminals.has_room_for(&native) {
+        if !terminals.has_capacity_for(&native) {
             return release(connection, out);
         }
         // A terminal shows one session at a time: the extension of the previous one has ended.
@@ -225,7 +225,7 @@ impl TerminalAgent for CopilotTerminal {
     }
 
     /// Returns `true` also while the session is not open: the tunnel may be absent.
-    fn takes_ticks(&self) -> bool {
+    fn needs_ticks(&self) -> bool {
         true
     }
 
@@ -451,7 +451,7 @@ impl CopilotTerminal {
             "abort" => self.aborted = self.session.turn.is_some(),
             "assistant.usage" => out.spent(SpendReport::step(call_spending(data)?)),
             // The events of a subagent are not shown, except its questions.
-            _ if event.of_subagent() => {}
+            _ if event.is_from_subagent() => {}
             "user.message" => self.prompt_event(object(data)?, native, out),
             sort => return self.agent_event(sort, data, native, out),
         }
@@ -519,27 +519,27 @@ impl CopilotTerminal {
     // === turns ===
 
     fn prompt_event(&mut self, message: UserMessage, native: &Bytes, out: &mut Output<'_>) {
-        let ours = |prompt: &mut WaitingPrompt| match (&self.prompt_message, &message.message_id) {
+        let is_own = |prompt: &mut WaitingPrompt| match (&self.prompt_message, &message.message_id) {
             _ if prompt.state == PromptState::Waiting => false,
             (Some(sent), Some(begun)) => sent == begun,
             // The reply is on its way, or was lost.
             _ => prompt.text.trim() == message.content.trim(),
         };
-        if let Some(prompt) = self.session.prompt.take_if(ours) {
+        if let Some(prompt) = self.session.prompt.take_if(is_own) {
             self.end_turn(RunStatus::Completed, out);
             self.session.turn = Some(Turn::Gateway(prompt.ticket));
             return;
         }
         // Hidden messages (of skills, of Copilot itself) are for the agent alone.
-        let by_person = message.source.as_deref().is_none_or(|source| source == "user");
-        let by_person = by_person && !message.is_autopilot_continuation;
+        let is_from_person = message.source.as_deref().is_none_or(|source| source == "user");
+        let is_from_person = is_from_person && !message.is_autopilot_continuation;
         if message.delivery.as_deref() != Some("steering") {
             self.end_turn(RunStatus::Completed, out);
         }
         if self.session.turn.is_none() {
-            self.begin(if by_person { AT_TERMINAL } else { BY_AGENT }, out);
+            self.begin(if is_from_person { AT_TERMINAL } else { BY_AGENT }, out);
         }
-        if by_person {
+        if is_from_person {
             let id = message.message_id.unwrap_or_default();
             out.event(drafts::chunk(Kind::UserMessageChunk, &message.content, Some(&id), Some(native)));
         }
@@ -615,7 +615,7 @@ fn decided_by(completed: &PermissionCompleted) -> Option<AnsweredElsewhere> {
         return None;
     }
     Some(at_terminal(match completed.result.as_ref()?.kind.as_str() {
-        "approved" => Some(ONCE),
+        "approved" => Some(APPROVE_ONCE),
         "approved-for-session" => Some(SESSION),
         "denied-interactively-by-user" => Some(REJECT),
         _ => None,

@@ -19,13 +19,13 @@ const THOUGHT: &str = "";
 /// The messages in progress.
 #[derive(Default)]
 pub(super) struct StreamedText {
-    messages: VecDeque<ShownText>,
+    messages: VecDeque<DisplayedText>,
     complete: VecDeque<String>,
 }
 
 /// The part of a message that is shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ShownText {
+pub(super) struct DisplayedText {
     id: String,
     bytes: usize,
     /// The FNV-1a hash of the text.
@@ -40,7 +40,7 @@ fn missed() -> bool {
     true
 }
 
-impl ShownText {
+impl DisplayedText {
     fn new(id: &str) -> Self {
         Self { id: id.to_owned(), bytes: 0, hash: FNV, gap: false }
     }
@@ -59,12 +59,12 @@ impl ShownText {
 
 impl StreamedText {
     /// Returns the shown parts of messages that are not complete.
-    pub(super) fn saved(&self) -> Vec<ShownText> {
+    pub(super) fn saved(&self) -> Vec<DisplayedText> {
         self.messages.iter().filter(|message| message.bytes > 0).cloned().collect()
     }
 
     /// Continues from the text that an earlier gateway process had shown.
-    pub(super) fn restored(saved: Vec<ShownText>) -> Self {
+    pub(super) fn restored(saved: Vec<DisplayedText>) -> Self {
         Self { messages: saved.into(), complete: VecDeque::new() }
     }
 
@@ -90,7 +90,7 @@ impl StreamedText {
         self.complete.push_back(id);
     }
 
-    fn entry(&mut self, id: &str) -> Option<&mut ShownText> {
+    fn entry(&mut self, id: &str) -> Option<&mut DisplayedText> {
         self.messages.iter_mut().find(|message| message.id == id)
     }
 
@@ -102,7 +102,7 @@ impl StreamedText {
         if self.messages.len() >= MESSAGES_MAX {
             self.messages.pop_front();
         }
-        self.messages.push_back(ShownText::new(id));
+        self.messages.push_back(DisplayedText::new(id));
     }
 
     /// Adds a piece of a message; returns whether to show it.

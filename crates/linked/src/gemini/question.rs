@@ -24,7 +24,7 @@ const ALLOW_KEYS: &str = "1";
 const DENY_KEYS: &str = "\u{1b}";
 
 /// Maximum length of a command or change that is searched on a screen, in characters; a longer one can only be answered at the terminal.
-const WORDS_MAX: usize = 8_192;
+const CONTENT_MAX: usize = 8_192;
 /// Maximum size of a question in a checkpoint, in bytes. A longer one can only be answered at the terminal anyway.
 const STORED_MAX: usize = 32 << 10;
 
@@ -32,7 +32,7 @@ const STORED_MAX: usize = 32 << 10;
 const NO_TERMINAL: &str = "It can only be answered in its terminal. A Gemini that is started by `plexus term -- gemini` can be answered here.";
 const TOO_LONG: &str = "It can only be answered in its terminal: it is too long to be wholly on its screen.";
 const UNKNOWN: &str = "It can only be answered in its terminal: Plexus does not know this dialog.";
-const DRAWN: &str = "It can only be answered in its terminal: it draws boxes, and could look like a dialog.";
+const DRAWS_BOXES: &str = "It can only be answered in its terminal: it draws boxes, and could look like a dialog.";
 
 /// A section of a screen, as the holder of a shared terminal reads it: the text between two edges of boxes, without
 /// white space and box drawing. All conditions that are set must hold.
@@ -98,10 +98,10 @@ impl TerminalKeys {
         // The prompt is sent once it is in the line, and only then.
         let pasted = format!("{text}{space}");
         let large = pasted.split('\n').count() > PASTED_LINES || pasted.encode_utf16().count() > PASTED_CHARS;
-        let words = squeezed(text);
-        let end = words.char_indices().rev().nth(SEEN - 1).map_or(0, |(at, _)| at);
-        let stands = if large { squeezed(PASTED) } else { words[end..].to_owned() };
-        if stands.chars().any(draws_boxes) {
+        let compact = squeezed(text);
+        let end = compact.char_indices().rev().nth(SEEN - 1).map_or(0, |(at, _)| at);
+        let visible_text = if large { squeezed(PASTED) } else { compact[end..].to_owned() };
+        if visible_text.chars().any(draws_boxes) {
             return Err(
                 "a prompt that draws boxes is not recognized on the screen: put it into a file and name that".into()
             );
@@ -109,7 +109,7 @@ impl TerminalKeys {
         Ok(Self {
             shows: holds(squeezed(COMPOSER)),
             keys: format!("\u{1b}[200~{pasted}\u{1b}[201~"),
-            then: Some(FollowingKeys { shows: holds(stands), keys: "\r".into() }),
+            then: Some(FollowingKeys { shows: holds(visible_text), keys: "\r".into() }),
             answers: false,
         })
     }
@@ -197,30 +197,30 @@ impl Question {
     fn dialog(&self) -> Result<Vec<DialogSection>, &'static str> {
         let begins = |text: &str| DialogSection { begins: Some(text.into()), ..DialogSection::default() };
         let is = |text: String| DialogSection { is: Some(text), ..DialogSection::default() };
-        let (header, words, choices) = match self.details.sort.as_str() {
+        let (header, content, choices) = match self.details.sort.as_str() {
             "exec" => {
-                let words = squeezed(self.details.command.as_deref().ok_or(UNKNOWN)?);
+                let content = squeezed(self.details.command.as_deref().ok_or(UNKNOWN)?);
                 let ends = Some(squeezed(COMMAND_CHOICES));
-                (begins("?Shell"), words, DialogSection { ends, ..begins("Allowexecutionof") })
+                (begins("?Shell"), content, DialogSection { ends, ..begins("Allowexecutionof") })
             }
             "edit" => {
                 let name = squeezed(self.details.file_name.as_deref().ok_or(UNKNOWN)?);
-                let words = format_change(self.details.file_diff.as_deref().ok_or(UNKNOWN)?);
+                let content = format_change(self.details.file_diff.as_deref().ok_or(UNKNOWN)?);
                 let header = DialogSection { holds: Some(name), ..begins("?") };
-                (header, words, is(squeezed(&format!("Apply this change?{CHANGE_CHOICES}"))))
+                (header, content, is(squeezed(&format!("Apply this change?{CHANGE_CHOICES}"))))
             }
             _ => return Err(UNKNOWN),
         };
-        if words.is_empty() {
+        if content.is_empty() {
             return Err(UNKNOWN);
         }
-        if words.chars().count() > WORDS_MAX {
+        if content.chars().count() > CONTENT_MAX {
             return Err(TOO_LONG);
         }
-        if words.chars().any(draws_boxes) {
-            return Err(DRAWN);
+        if content.chars().any(draws_boxes) {
+            return Err(DRAWS_BOXES);
         }
-        Ok(vec![header, is(words), choices, is(String::new())])
+        Ok(vec![header, is(content), choices, is(String::new())])
     }
 
     /// Returns whether the dialogs of both look the same.
@@ -302,9 +302,9 @@ impl Question {
 /// text; of a new file all lines as number and text.
 fn format_change(diff: &str) -> String {
     let numbers = |header: &str| -> Option<(u64, u64)> {
-        let mut words = header.strip_prefix("@@ -")?.split_whitespace();
+        let mut fields = header.strip_prefix("@@ -")?.split_whitespace();
         let first = |word: &str| word.split(',').next().and_then(|number| number.parse().ok());
-        Some((first(words.next()?)?, first(words.next()?.strip_prefix('+')?)?))
+        Some((first(fields.next()?)?, first(fields.next()?.strip_prefix('+')?)?))
     };
     let lines = || diff.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let body = || lines().skip_while(|line| !line.starts_with("@@ "));
@@ -389,8 +389,8 @@ mod tests {
         let cases = [
             (exec("touch a"), true, None),
             (exec("touch a"), false, Some(NO_TERMINAL)),
-            (exec(&"x".repeat(WORDS_MAX + 1)), true, Some(TOO_LONG)),
-            (exec("echo ╭──╮"), true, Some(DRAWN)),
+            (exec(&"x".repeat(CONTENT_MAX + 1)), true, Some(TOO_LONG)),
+            (exec("echo ╭──╮"), true, Some(DRAWS_BOXES)),
             (exec(" "), true, Some(UNKNOWN)),
             (mcp, true, Some(UNKNOWN)),
         ];

@@ -190,7 +190,7 @@ pub(super) fn keys_outcome(reply: Result<HttpReply, String>) -> Result<KeysOutco
 /// Has keys typed. It takes a while: the session's other requests do not wait for it.
 pub(super) fn type_keys(request: GeminiRequest, terminal: &TerminalId, keys: &TerminalKeys, out: &mut Output<'_>) {
     let body = serde_json::to_vec(keys).ok().map(Bytes::from);
-    out.post_beside(request, "keys", terminal_path(terminal), body, keys.answers());
+    out.post_parallel(request, "keys", terminal_path(terminal), body, keys.answers());
 }
 
 impl TerminalAgent for GeminiTerminal {
@@ -413,8 +413,8 @@ impl GeminiTerminal {
         }
         let stopped = self.stopped.is_some_and(|ticks| ticks >= STOP_TICKS);
         let at_rest = self.answered && self.questions.is_empty() && self.calls.is_empty();
-        let silent = self.unsure && at_rest && self.session.quiet >= UNSURE_TICKS;
-        if stopped || self.cancelled || silent {
+        let is_quiet = self.unsure && at_rest && self.session.quiet >= UNSURE_TICKS;
+        if stopped || self.cancelled || is_quiet {
             self.end_turn(RunStatus::Completed, out);
         }
         if self.session.ending.is_some() {
@@ -528,8 +528,8 @@ impl GeminiTerminal {
         let digest = digest(tool, input);
         let same = |call: &OpenCall| call.digest.is_some() && call.digest == digest;
         self.calls.iter().position(same).or_else(|| {
-            let mut of_tool = self.calls.iter().enumerate().filter(|(_, call)| call.tool == tool);
-            of_tool.next().filter(|_| of_tool.next().is_none()).map(|(index, _)| index)
+            let mut candidates = self.calls.iter().enumerate().filter(|(_, call)| call.tool == tool);
+            candidates.next().filter(|_| candidates.next().is_none()).map(|(index, _)| index)
         })
     }
 
@@ -566,8 +566,8 @@ impl GeminiTerminal {
     fn begin_prompt(&mut self, text: &str, out: &mut Output<'_>) {
         (self.answered, self.session.failure, self.cancelled) = (false, None, false);
         self.ended_calls.clear();
-        let ours = self.session.prompt.take_if(|prompt| squeezed(text) == squeezed(&prompt.text));
-        let turn = ours.map_or(Turn::Terminal, |prompt| Turn::Gateway(prompt.ticket));
+        let gateway_prompt = self.session.prompt.take_if(|prompt| squeezed(text) == squeezed(&prompt.text));
+        let turn = gateway_prompt.map_or(Turn::Terminal, |prompt| Turn::Gateway(prompt.ticket));
         self.begin(turn, AT_TERMINAL, out);
     }
 

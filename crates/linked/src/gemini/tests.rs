@@ -47,7 +47,7 @@ impl Bench {
     }
 
     fn take_events(&mut self) -> Vec<String> {
-        bench::words(&mut self.rig)
+        bench::summaries(&mut self.rig)
     }
 
     /// Answers every request for the transcript and the process, as the link endpoint does.

@@ -670,10 +670,10 @@ impl QwenTerminal {
 
     /// Returns whether Qwen Code has taken the gateway's prompt; then the turn is that of the prompt.
     fn is_gateway_prompt(&mut self, text: &str) -> bool {
-        let ours = |prompt: &mut WaitingPrompt| {
+        let is_prompt = |prompt: &mut WaitingPrompt| {
             (prompt.restored || prompt.state != PromptState::Waiting) && text.contains(prompt.text.trim())
         };
-        let Some(prompt) = self.session.prompt.take_if(ours) else { return false };
+        let Some(prompt) = self.session.prompt.take_if(is_prompt) else { return false };
         self.submits += 1;
         self.session.turn = Some(Turn::Gateway(prompt.ticket));
         true
@@ -747,7 +747,7 @@ impl QwenTerminal {
         match question.answer {
             None => out.taken_back(key, Some(elsewhere)),
             // If the terminal was first with the same answer, the refusal of the gateway's answer shows it.
-            Some(ours) if question.sent && allowed.is_none_or(|allowed| allowed == ours) => {
+            Some(answer) if question.sent && allowed.is_none_or(|allowed| allowed == answer) => {
                 if self.answered.len() >= ANSWERS_MAX {
                     self.answered.pop_front();
                 }

@@ -15,7 +15,7 @@ pub struct LinkedAgent {
     /// The name on the command line.
     pub name: &'static str,
     /// The arguments of `plexus link` that link it.
-    pub words: &'static str,
+    pub arguments: &'static str,
     /// The name that is shown.
     pub title: &'static str,
     /// The program.
@@ -23,9 +23,9 @@ pub struct LinkedAgent {
     /// The versions that are linked; `None` if nothing is edited.
     pub gate: Option<VersionGate>,
     /// The part of a session in its terminal that Plexus shows.
-    pub seen: &'static str,
+    pub visible_part: &'static str,
     /// The reason why nothing is edited, and the alternative.
-    pub without: Option<&'static str>,
+    pub no_edit_reason: Option<&'static str>,
     /// The files.
     pub(crate) targets: &'static [Target],
 }
@@ -34,14 +34,14 @@ pub struct LinkedAgent {
 #[derive(Debug)]
 pub(crate) struct Target {
     /// The place of the file.
-    pub(crate) place: TargetPlace,
+    pub(crate) location: TargetLocation,
     /// The content to add.
     pub(crate) kind: TargetKind,
 }
 
 /// The place where an agent looks for a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TargetPlace {
+pub(crate) struct TargetLocation {
     /// The variable that names a folder.
     pub(crate) variable: &'static str,
     /// The folder below the one that the variable names; empty for that folder itself.
@@ -59,7 +59,7 @@ pub(crate) struct TargetFolder {
     pub(crate) named: Option<PathBuf>,
 }
 
-impl TargetPlace {
+impl TargetLocation {
     /// Returns the agent's settings folder.
     pub(crate) fn folder(
         &self,
@@ -81,7 +81,7 @@ impl TargetPlace {
 pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent {
         name: "claude",
-        words: "claude",
+        arguments: "claude",
         title: "Claude Code",
         program: "claude",
         gate: Some(VersionGate {
@@ -89,14 +89,14 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
             why: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
             below: None,
         }),
-        seen: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+        visible_part: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
                In auto mode, its default, it asks little: /permissions and shift+tab change that",
-        without: None,
-        targets: &[Target { place: CLAUDE_PLACE, kind: TargetKind::Hooks(CLAUDE) }],
+        no_edit_reason: None,
+        targets: &[Target { location: CLAUDE_LOCATION, kind: TargetKind::Hooks(CLAUDE) }],
     },
     LinkedAgent {
         name: "gemini",
-        words: "gemini",
+        arguments: "gemini",
         title: "Gemini CLI",
         program: "gemini",
         gate: Some(VersionGate {
@@ -104,14 +104,14 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
             why: "hooks are on without a switch since 0.26.0",
             below: None,
         }),
-        seen: "text by message, tools, and what it asks. Started by `plexus term -- gemini`, it can be answered and prompted from \
+        visible_part: "text by message, tools, and what it asks. Started by `plexus term -- gemini`, it can be answered and prompted from \
                elsewhere. Only in folders that Gemini trusts: it runs no hooks elsewhere",
-        without: None,
-        targets: &[Target { place: GEMINI_PLACE, kind: TargetKind::Hooks(GEMINI) }],
+        no_edit_reason: None,
+        targets: &[Target { location: GEMINI_LOCATION, kind: TargetKind::Hooks(GEMINI) }],
     },
     LinkedAgent {
         name: "opencode",
-        words: "opencode",
+        arguments: "opencode",
         title: "OpenCode",
         program: "opencode",
         gate: Some(VersionGate {
@@ -119,10 +119,10 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
             why: "the plugin was not tried with versions before 1.18.33",
             below: Some((AgentVersion::new(2, 0, 0), "OpenCode 2 has another interface for plugins")),
         }),
-        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
-        without: None,
+        visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        no_edit_reason: None,
         targets: &[Target {
-            place: TargetPlace {
+            location: TargetLocation {
                 variable: "XDG_CONFIG_HOME",
                 below_variable: "opencode",
                 below_home: ".config/opencode",
@@ -135,7 +135,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
     },
     LinkedAgent {
         name: "copilot",
-        words: "copilot",
+        arguments: "copilot",
         title: "GitHub Copilot CLI",
         program: "copilot",
         gate: Some(VersionGate {
@@ -143,41 +143,41 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
             why: "the extension was not tried with versions before 1.0.102",
             below: None,
         }),
-        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+        visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
                Copilot asks once in each folder whether the extension may handle permission requests",
-        without: None,
+        no_edit_reason: None,
         targets: &[
             Target {
-                place: TargetPlace { file: "extensions/plexus/extension.mjs", ..COPILOT_PLACE },
+                location: TargetLocation { file: "extensions/plexus/extension.mjs", ..COPILOT_LOCATION },
                 kind: TargetKind::File(FileSettings {
                     content: include_str!("../../../../clients/copilot-extension/extension.mjs"),
                 }),
             },
             // Without this setting no extension is loaded.
             Target {
-                place: COPILOT_PLACE,
+                location: COPILOT_LOCATION,
                 kind: TargetKind::Switch(SwitchSettings { key: "experimental", syntax: COPILOT_SYNTAX }),
             },
         ],
     },
     LinkedAgent {
         name: "codex",
-        words: "codex",
+        arguments: "codex",
         title: "Codex",
         program: "codex",
         gate: None,
-        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
-        without: Some("nothing is edited: a running gateway finds the socket of `codex` by itself"),
+        visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        no_edit_reason: Some("nothing is edited: a running gateway finds the socket of `codex` by itself"),
         targets: &[],
     },
     LinkedAgent {
         name: "qwen",
-        words: "qwen",
+        arguments: "qwen",
         title: "Qwen Code",
         program: "qwen",
         gate: None,
-        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
-        without: Some("nothing is edited: type `plexus wrap qwen` instead of `qwen`, with the same arguments"),
+        visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        no_edit_reason: Some("nothing is edited: type `plexus wrap qwen` instead of `qwen`, with the same arguments"),
         targets: &[],
     },
 ];
@@ -187,18 +187,18 @@ pub fn linked_agent(name: &str) -> Option<&'static LinkedAgent> {
     LINKED_AGENTS.iter().find(|agent| agent.name == name)
 }
 
-const CLAUDE_PLACE: TargetPlace =
-    TargetPlace { variable: "CLAUDE_CONFIG_DIR", below_variable: "", below_home: ".claude", file: "settings.json" };
+const CLAUDE_LOCATION: TargetLocation =
+    TargetLocation { variable: "CLAUDE_CONFIG_DIR", below_variable: "", below_home: ".claude", file: "settings.json" };
 
-const GEMINI_PLACE: TargetPlace = TargetPlace {
+const GEMINI_LOCATION: TargetLocation = TargetLocation {
     variable: "GEMINI_CLI_HOME",
     below_variable: ".gemini",
     below_home: ".gemini",
     file: "settings.json",
 };
 
-const COPILOT_PLACE: TargetPlace =
-    TargetPlace { variable: "COPILOT_HOME", below_variable: "", below_home: ".copilot", file: "settings.json" };
+const COPILOT_LOCATION: TargetLocation =
+    TargetLocation { variable: "COPILOT_HOME", below_variable: "", below_home: ".copilot", file: "settings.json" };
 
 /// The syntax that each agent's own reader accepts, tested with the real programs: Claude Code 2.1.330, Gemini CLI
 /// 0.61.0, Copilot 1.0.102.
@@ -215,7 +215,7 @@ const GEMINI_WAIT: u32 = 5_000;
 
 /// Makes the entry of the command that waits for a prompt from elsewhere, and wakes the idle agent with it.
 const fn inbox(event: &'static str) -> HookLine {
-    HookLine { words: "--inbox", timeout: Some(CLAUDE_ANSWER), wakes: true, ..HookLine::plain(event) }
+    HookLine { arguments: "--inbox", timeout: Some(CLAUDE_ANSWER), wakes: true, ..HookLine::plain(event) }
 }
 
 const CLAUDE: HookSettings = HookSettings {

@@ -32,14 +32,14 @@ pub(crate) struct Syntax {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The agent cannot read the text.
-    #[error("line {line}, column {column}: {what}, so the agent itself cannot read the file; correct that place")]
+    #[error("line {line}, column {column}: {message}, so the agent itself cannot read the file; correct that place")]
     Syntax {
         /// The line, from 1.
         line: usize,
         /// The column, from 1, in characters.
         column: usize,
         /// The mistake.
-        what: String,
+        message: String,
     },
     /// The file begins with a byte order mark, and the agent stops there.
     #[error("it begins with a byte order mark, which the agent cannot read; save it as UTF-8 without one")]
@@ -61,7 +61,7 @@ pub enum SettingsError {
         line: usize,
     },
     /// A value has a type that the agent does not read there.
-    #[error("line {line}: {key:?} is {found}, and {wanted} is read there; correct it")]
+    #[error("line {line}: {key:?} is {found}, and {expected} is read there; correct it")]
     WrongType {
         /// The key.
         key: String,
@@ -70,7 +70,7 @@ pub enum SettingsError {
         /// The actual kind of the value.
         found: &'static str,
         /// The expected kind of the value.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// The edit did not pass its own check.
     #[error("it is written in a way that cannot be edited without touching other entries; report this with the file")]
@@ -138,7 +138,7 @@ struct Style {
 
 /// A comment, with whether the rest of its line belongs to it.
 #[derive(Clone, Debug)]
-struct Remark {
+struct Comment {
     at: Range<usize>,
     rest_of_line: bool,
 }
@@ -151,7 +151,7 @@ pub(crate) struct Document<'a> {
     skipped: usize,
     /// The settings; `None` in a file without a value.
     root: Option<Object<'a>>,
-    remarks: Vec<Remark>,
+    comments: Vec<Comment>,
     commas: Vec<usize>,
     style: Style,
     value: Value,
@@ -181,16 +181,16 @@ impl<'a> Document<'a> {
         let parsed = parse_to_ast(body, &collect, &options).map_err(|why| SettingsError::Syntax {
             line: why.line_display(),
             column: why.column_display(),
-            what: lower(&why.kind().to_string()),
+            message: lower(&why.kind().to_string()),
         })?;
-        let mut remarks: Vec<Remark> = Vec::new();
+        let mut comments: Vec<Comment> = Vec::new();
         for one in parsed.comments.iter().flat_map(|all| all.values()).flat_map(|some| some.iter()) {
             let rest_of_line = matches!(one, jsonc_parser::ast::Comment::Line(_));
-            remarks.push(Remark { at: one.start()..one.end(), rest_of_line });
+            comments.push(Comment { at: one.start()..one.end(), rest_of_line });
         }
-        remarks.sort_by_key(|remark| remark.at.start);
+        comments.sort_by_key(|comment| comment.at.start);
         // A comment is listed for the value before it and for the one after it.
-        remarks.dedup_by_key(|remark| remark.at.start);
+        comments.dedup_by_key(|comment| comment.at.start);
         let tokens = parsed.tokens.unwrap_or_default();
         let commas = tokens.iter().filter(|one| one.token == Token::Comma).map(|one| one.range.start).collect();
         let trailing: Vec<usize> = tokens
@@ -199,14 +199,14 @@ impl<'a> Document<'a> {
             .filter(|two| matches!(two[1].token, Token::CloseBrace | Token::CloseBracket))
             .map(|two| two[0].range.start)
             .collect();
-        let value = plain_value(body, &remarks, &trailing)?;
+        let value = plain_value(body, &comments, &trailing)?;
         let root = match parsed.value {
             None => None,
             Some(Node::Object(root)) => Some(root),
             Some(other) => return Err(SettingsError::NotAnObject { found: kind(&other) }),
         };
-        let style = Style::of(body, root.as_ref());
-        let document = Self { body, skipped, root, remarks, commas, style, value };
+        let style = Style::detect(body, root.as_ref());
+        let document = Self { body, skipped, root, comments, commas, style, value };
         if let Some(root) = &document.root {
             document.no_key_twice(root)?;
         }
@@ -224,23 +224,23 @@ impl<'a> Document<'a> {
     }
 
     /// Returns whether the file has comments.
-    pub(crate) fn has_remarks(&self) -> bool {
-        !self.remarks.is_empty()
+    pub(crate) fn has_comments(&self) -> bool {
+        !self.comments.is_empty()
     }
 
     /// Returns the line of a position, from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
-        line_of(self.body, at)
+        line_number(self.body, at)
     }
 
     /// Makes the error for a member of an object that has the wrong type.
-    pub(crate) fn wrong_type(&self, member: &ObjectProp, wanted: &'static str) -> SettingsError {
+    pub(crate) fn wrong_type(&self, member: &ObjectProp, expected: &'static str) -> SettingsError {
         let found = kind(&member.value);
         SettingsError::WrongType {
             key: member.name.as_str().to_owned(),
             line: self.line(member.start()),
             found,
-            wanted,
+            expected,
         }
     }
 
@@ -281,11 +281,12 @@ impl<'a> Document<'a> {
 
     fn append_behind(&self, into: &Container, last: &Range<usize>, new: &[NewChild], out: &mut Vec<Splice>) {
         let trailing = self.comma_in(last.end..into.close);
-        let remark = self.remarks_in(last.end..into.close).last();
+        let comment = self.comments_in(last.end..into.close).last();
         let end = trailing.map_or(last.end, |comma| comma + 1);
-        let anchor = remark.map_or(end, |remark| remark.at.end.max(end));
+        let anchor = comment.map_or(end, |comment| comment.at.end.max(end));
         let before = into.children.len().checked_sub(2).map_or(into.open, |at| into.children[at].end);
-        let own_line = has_newline(&self.body[before..last.start]) || remark.is_some_and(|remark| remark.rest_of_line);
+        let own_line =
+            has_newline(&self.body[before..last.start]) || comment.is_some_and(|comment| comment.rest_of_line);
         let indent = own_line.then(|| self.indent_of_line(last.start));
         let between = match &indent {
             Some(indent) => format!("{}{indent}", self.style.newline),
@@ -303,10 +304,10 @@ impl<'a> Document<'a> {
     }
 
     fn append_first(&self, into: &Container, new: &[NewChild], out: &mut Vec<Splice>) {
-        let remark = self.remarks_in(into.open..into.close).last();
-        let anchor = remark.map_or(into.open, |remark| remark.at.end);
+        let comment = self.comments_in(into.open..into.close).last();
+        let anchor = comment.map_or(into.open, |comment| comment.at.end);
         let one_line = self.style.one_line || into.within_line;
-        if one_line && remark.is_none_or(|remark| !remark.rest_of_line) {
+        if one_line && comment.is_none_or(|comment| !comment.rest_of_line) {
             let children: Vec<String> = new.iter().map(|one| self.child(one, None)).collect();
             let pad = if into.close == into.open { self.style.pad } else { "" };
             let put = format!("{pad}{}{pad}", children.join(&format!(",{}", self.style.comma)));
@@ -326,13 +327,13 @@ impl<'a> Document<'a> {
 
     /// Returns the splice that gives a file without a value its object.
     pub(crate) fn begin(&self, new: &[NewChild]) -> Splice {
-        let remark = self.remarks.last();
-        let anchor = remark.map_or(0, |remark| remark.at.end);
+        let comment = self.comments.last();
+        let anchor = comment.map_or(0, |comment| comment.at.end);
         let newline = self.style.newline;
         let indent = &self.style.step;
         let children: Vec<String> =
             new.iter().map(|one| format!("{newline}{indent}{}", self.child(one, Some(indent)))).collect();
-        let first = if remark.is_some() { newline } else { "" };
+        let first = if comment.is_some() { newline } else { "" };
         let last = if has_newline(&self.body[anchor..]) { "" } else { newline };
         Splice { at: anchor..anchor, put: format!("{first}{{{}{newline}}}{last}", children.join(",")) }
     }
@@ -377,22 +378,22 @@ impl<'a> Document<'a> {
     // === taking out ===
 
     /// Returns whether the container has a comment outside of the marked children.
-    pub(crate) fn remarks_beside(&self, of: &Container, marked: &[bool]) -> bool {
-        let ours = |remark: &Remark| {
-            let children = of.children.iter().zip(marked).filter(|(_, marked)| **marked);
-            children.into_iter().any(|(child, _)| child.start <= remark.at.start && remark.at.end <= child.end)
+    pub(crate) fn has_comment_outside(&self, container: &Container, marked: &[bool]) -> bool {
+        let is_inside = |comment: &Comment| {
+            let children = container.children.iter().zip(marked).filter(|(_, marked)| **marked);
+            children.into_iter().any(|(child, _)| child.start <= comment.at.start && comment.at.end <= child.end)
         };
-        self.remarks_in(of.open..of.close).any(|remark| !ours(remark))
+        self.comments_in(container.open..container.close).any(|comment| !is_inside(comment))
     }
 
     /// Adds the splices that remove the marked children of a container, with their commas and space.
     pub(crate) fn remove(&self, from: &Container, marked: &[bool], out: &mut Vec<Splice>) {
         let is_marked = |at: usize| marked.get(at).copied().unwrap_or(false);
         let all = (0..from.children.len()).all(is_marked);
-        if all && self.remarks_in(from.open..from.close).next().is_none() {
+        if all && self.comments_in(from.open..from.close).next().is_none() {
             return out.push(Splice { at: from.open..from.close, put: String::new() });
         }
-        let last_kept = (0..from.children.len()).rev().find(|at| !is_marked(*at));
+        let last_retained = (0..from.children.len()).rev().find(|at| !is_marked(*at));
         let mut cuts: Vec<Range<usize>> = Vec::new();
         for at in (0..from.children.len()).filter(|at| is_marked(*at)) {
             let child = &from.children[at];
@@ -403,11 +404,11 @@ impl<'a> Document<'a> {
             }
         }
         // Behind the last remaining child, one comma is too many, unless the file has commas before closing brackets.
-        if let Some(kept) = last_kept.filter(|kept| kept + 1 < from.children.len()) {
+        if let Some(retained) = last_retained.filter(|retained| retained + 1 < from.children.len()) {
             let last = from.children.last().map_or(from.close, |last| last.end);
-            let next = from.children[kept + 1].start;
+            let next = from.children[retained + 1].start;
             if self.comma_in(last..from.close).is_none()
-                && let Some(comma) = self.comma_in(from.children[kept].end..next)
+                && let Some(comma) = self.comma_in(from.children[retained].end..next)
             {
                 cuts.push(comma..comma + 1);
             }
@@ -425,10 +426,10 @@ impl<'a> Document<'a> {
 
     /// Returns the splice that removes a range, but retains the line end of a comment.
     fn cut(&self, at: Range<usize>) -> Splice {
-        let behind_remark = self.remarks.iter().any(|remark| remark.rest_of_line && remark.at.end == at.start);
+        let after_comment = self.comments.iter().any(|comment| comment.rest_of_line && comment.at.end == at.start);
         let rest = self.body[at.end..].trim_start_matches([' ', '\t']);
         let ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
-        let put = if behind_remark && !ends { self.style.newline.to_owned() } else { String::new() };
+        let put = if after_comment && !ends { self.style.newline.to_owned() } else { String::new() };
         Splice { at, put }
     }
 
@@ -451,9 +452,9 @@ impl<'a> Document<'a> {
 
     // === places ===
 
-    fn remarks_in(&self, within: Range<usize>) -> impl Iterator<Item = &Remark> {
-        let from = self.remarks.partition_point(|remark| remark.at.start < within.start);
-        self.remarks[from..].iter().take_while(move |remark| remark.at.end <= within.end)
+    fn comments_in(&self, within: Range<usize>) -> impl Iterator<Item = &Comment> {
+        let from = self.comments.partition_point(|comment| comment.at.start < within.start);
+        self.comments[from..].iter().take_while(move |comment| comment.at.end <= within.end)
     }
 
     /// Returns the first comma in a range without values.
@@ -475,7 +476,7 @@ impl<'a> Document<'a> {
 }
 
 impl Style {
-    fn of(body: &str, root: Option<&Object>) -> Self {
+    fn detect(body: &str, root: Option<&Object>) -> Self {
         let newline = match body.find(['\n', '\r']) {
             Some(at) if body[at..].starts_with("\r\n") => "\r\n",
             Some(at) if body[at..].starts_with('\r') => "\r",
@@ -505,16 +506,18 @@ impl Style {
 }
 
 /// Parses the settings with a second, strict reader, from a copy without comments and superfluous commas.
-fn plain_value(body: &str, remarks: &[Remark], trailing: &[usize]) -> Result<Value, SettingsError> {
+fn plain_value(body: &str, comments: &[Comment], trailing: &[usize]) -> Result<Value, SettingsError> {
     let mut plain = body.as_bytes().to_vec();
-    for remark in remarks {
+    for comment in comments {
         // Agents do not agree on whether a bare carriage return ends a comment.
-        if remark.rest_of_line && body[remark.at.end..].starts_with('\r') && !body[remark.at.end..].starts_with("\r\n")
+        if comment.rest_of_line
+            && body[comment.at.end..].starts_with('\r')
+            && !body[comment.at.end..].starts_with("\r\n")
         {
-            let what = "a comment ends with a bare carriage return".to_owned();
-            return Err(SettingsError::Syntax { line: line_of(body, remark.at.end), column: 1, what });
+            let message = "a comment ends with a bare carriage return".to_owned();
+            return Err(SettingsError::Syntax { line: line_number(body, comment.at.end), column: 1, message });
         }
-        plain[remark.at.clone()].fill(b' ');
+        plain[comment.at.clone()].fill(b' ');
     }
     trailing.iter().for_each(|comma| plain[*comma] = b' ');
     if plain.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
@@ -522,8 +525,8 @@ fn plain_value(body: &str, remarks: &[Remark], trailing: &[usize]) -> Result<Val
     }
     serde_json::from_slice(&plain).map_err(|why| {
         let text = why.to_string();
-        let what = text.split(" at line ").next().unwrap_or(&text).to_owned();
-        SettingsError::Syntax { line: why.line(), column: why.column().max(1), what }
+        let message = text.split(" at line ").next().unwrap_or(&text).to_owned();
+        SettingsError::Syntax { line: why.line(), column: why.column().max(1), message }
     })
 }
 
@@ -542,7 +545,7 @@ fn has_newline(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+fn line_number(text: &str, at: usize) -> usize {
     let before = &text[..at.min(text.len())];
     let newlines = before.matches('\n').count();
     // Files of very old editors end their lines with a carriage return alone.

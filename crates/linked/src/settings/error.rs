@@ -20,12 +20,12 @@ pub enum LinkError {
     #[error(transparent)]
     Gate(#[from] GateError),
     /// The system refused a call.
-    #[error("{} cannot be {what}: {why}; {fix}", path.display())]
+    #[error("{} cannot be {operation}: {why}; {fix}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// The operation that failed, as a participle.
-        what: &'static str,
+        operation: &'static str,
         /// The system's reason.
         why: std::io::Error,
         /// The fix.
@@ -83,7 +83,7 @@ pub enum LinkError {
     },
     /// A file of the user is in the place of one of Plexus.
     #[error("{} exists and was not made by Plexus; move it to another name", path.display())]
-    NotOurs {
+    ForeignFile {
         /// The file.
         path: PathBuf,
     },

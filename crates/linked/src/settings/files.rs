@@ -21,7 +21,7 @@ const NEW_FOLDER: u32 = 0o700;
 
 /// The real place of a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FileLocation {
     /// The path that the agent uses.
     pub(crate) path: PathBuf,
     /// The path without symbolic links.
@@ -37,47 +37,47 @@ pub(crate) struct Content {
     group: u32,
 }
 
-fn io(path: &Path, what: &'static str, why: std::io::Error) -> LinkError {
+fn io(path: &Path, operation: &'static str, why: std::io::Error) -> LinkError {
     let fix = match why.kind() {
         ErrorKind::PermissionDenied => "check who may read and write there",
         ErrorKind::StorageFull => "free some space",
         ErrorKind::ReadOnlyFilesystem => "it is on a disk that cannot be written to",
         _ => "correct that, and try again",
     };
-    LinkError::Io { path: path.to_owned(), what, why, fix }
+    LinkError::Io { path: path.to_owned(), operation, why, fix }
 }
 
 /// Resolves the symbolic links of a path, whose end may not exist yet.
 fn resolve(path: &Path) -> Result<PathBuf, LinkError> {
     let mut missing = Vec::new();
-    let mut there = path;
+    let mut existing = path;
     loop {
-        match there.canonicalize() {
+        match existing.canonicalize() {
             Ok(mut real) => {
                 missing.iter().rev().for_each(|part| real.push(part));
                 return Ok(real);
             }
             Err(why) if why.kind() == ErrorKind::NotFound => {
-                if there.symlink_metadata().is_ok() {
-                    return Err(LinkError::LeadsNowhere { path: there.to_owned() });
+                if existing.symlink_metadata().is_ok() {
+                    return Err(LinkError::LeadsNowhere { path: existing.to_owned() });
                 }
-                let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
+                let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
                     return Err(io(path, "found", why));
                 };
                 missing.push(name.to_owned());
-                there = parent;
+                existing = parent;
             }
-            Err(why) => return Err(io(there, "found", why)),
+            Err(why) => return Err(io(existing, "found", why)),
         }
     }
 }
 
 /// Finds a settings file. It must be below one of the `roots`: the home folder, and a folder that a variable names.
-pub(crate) fn locate(path: &Path, roots: &[&Path]) -> Result<Place, LinkError> {
+pub(crate) fn locate(path: &Path, roots: &[&Path]) -> Result<FileLocation, LinkError> {
     let real = resolve(path)?;
     for root in roots {
         if real.starts_with(resolve(root)?) {
-            return Ok(Place { path: path.to_owned(), real });
+            return Ok(FileLocation { path: path.to_owned(), real });
         }
     }
     Err(LinkError::OutsideHome { path: path.to_owned(), real })
@@ -88,18 +88,18 @@ fn own_user() -> u32 {
 }
 
 /// Reads a settings file; returns `None` if there is none.
-pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
-    let real = &place.real;
-    let path = || place.path.clone();
+pub(crate) fn read(location: &FileLocation) -> Result<Option<Content>, LinkError> {
+    let real = &location.real;
+    let path = || location.path.clone();
     let mut options = OpenOptions::new();
     // The path was resolved: a link here was made since. A pipe must not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(real) {
         Ok(file) => file,
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(io(&place.path, "read", why)),
+        Err(why) => return Err(io(&location.path, "read", why)),
     };
-    let meta = file.metadata().map_err(|why| io(&place.path, "read", why))?;
+    let meta = file.metadata().map_err(|why| io(&location.path, "read", why))?;
     if !meta.is_file() {
         return Err(LinkError::NotAFile { path: path() });
     }
@@ -107,7 +107,7 @@ pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
         return Err(LinkError::OtherUser { path: real.clone() });
     }
     let mut bytes = Vec::new();
-    file.take(SETTINGS_MAX + 1).read_to_end(&mut bytes).map_err(|why| io(&place.path, "read", why))?;
+    file.take(SETTINGS_MAX + 1).read_to_end(&mut bytes).map_err(|why| io(&location.path, "read", why))?;
     if bytes.len() as u64 > SETTINGS_MAX {
         return Err(LinkError::TooLarge { path: path() });
     }
@@ -116,22 +116,22 @@ pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
 }
 
 /// Refuses a file or folder that must not be written, before any write.
-pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
-    let meta = match place.real.symlink_metadata() {
+pub(crate) fn writable(location: &FileLocation) -> Result<(), LinkError> {
+    let meta = match location.real.symlink_metadata() {
         Ok(meta) => Some(meta),
         Err(why) if why.kind() == ErrorKind::NotFound => None,
-        Err(why) => return Err(io(&place.path, "read", why)),
+        Err(why) => return Err(io(&location.path, "read", why)),
     };
     if let Some(meta) = meta {
         // The rename would succeed, but the mode shows the user's intention.
         if meta.mode() & 0o200 == 0 {
-            return Err(LinkError::ReadOnly { path: place.path.clone() });
+            return Err(LinkError::ReadOnly { path: location.path.clone() });
         }
         if meta.nlink() > 1 {
-            return Err(LinkError::SeveralNames { path: place.path.clone() });
+            return Err(LinkError::SeveralNames { path: location.path.clone() });
         }
     }
-    let folder = place.real.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let folder = location.real.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     let meta = folder.metadata().map_err(|why| io(folder, "read", why))?;
     if !meta.is_dir() {
         return Err(LinkError::NotAFile { path: folder.to_owned() });
@@ -150,9 +150,9 @@ pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
 }
 
 /// Returns the missing folders above a file, outermost first.
-pub(crate) fn missing_folders(place: &Place) -> Vec<PathBuf> {
+pub(crate) fn missing_folders(location: &FileLocation) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> =
-        place.real.ancestors().skip(1).take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
+        location.real.ancestors().skip(1).take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
     missing.reverse();
     missing
 }
@@ -180,39 +180,39 @@ pub(crate) fn remove_folders(folders: &[PathBuf]) {
 }
 
 /// Replaces the content of a settings file, if it has not changed since it was read; `None` stands for no file.
-pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str>) -> Result<(), LinkError> {
-    let changed = || LinkError::Changed { path: place.path.clone() };
+pub(crate) fn change(location: &FileLocation, before: Option<&Content>, after: Option<&str>) -> Result<(), LinkError> {
+    let changed = || LinkError::Changed { path: location.path.clone() };
     match after {
         Some(after) => {
             let (mode, group) = before.map_or((NEW_FILE, None), |before| (before.mode, Some(before.group)));
-            let new = TempFile::write(&place.real, after.as_bytes(), mode, group)?;
-            same(place, before)?;
+            let new = TempFile::write(&location.real, after.as_bytes(), mode, group)?;
+            check_unchanged(location, before)?;
             if before.is_some() {
                 new.rename()
             } else {
                 // A file that was created at this moment must not be replaced.
                 new.name().map_err(|why| {
-                    if why.kind() == ErrorKind::AlreadyExists { changed() } else { io(&place.path, "made", why) }
+                    if why.kind() == ErrorKind::AlreadyExists { changed() } else { io(&location.path, "made", why) }
                 })
             }
         }
         None => {
-            same(place, before)?;
-            std::fs::remove_file(&place.real).map_err(|why| io(&place.path, "deleted", why))?;
-            sync_folder(&place.real);
+            check_unchanged(location, before)?;
+            std::fs::remove_file(&location.real).map_err(|why| io(&location.path, "deleted", why))?;
+            sync_folder(&location.real);
             Ok(())
         }
     }
 }
 
 /// Checks that the file has not changed since it was read.
-fn same(place: &Place, before: Option<&Content>) -> Result<(), LinkError> {
-    let changed = || LinkError::Changed { path: place.path.clone() };
+fn check_unchanged(location: &FileLocation, before: Option<&Content>) -> Result<(), LinkError> {
+    let changed = || LinkError::Changed { path: location.path.clone() };
     // A link may have been created there, or changed since.
-    if resolve(&place.path).ok().as_ref() != Some(&place.real) {
+    if resolve(&location.path).ok().as_ref() != Some(&location.real) {
         return Err(changed());
     }
-    let now = read(place)?;
+    let now = read(location)?;
     let is_same = match (&now, before) {
         (None, None) => true,
         (Some(now), Some(before)) => now.text == before.text && now.mode == before.mode,
@@ -281,7 +281,7 @@ pub(crate) fn runs(program: &Path) -> bool {
 }
 
 /// Reads a file for display; returns `None` if it does not exist, or is not text of a usual size.
-pub(crate) fn glance(path: &Path) -> Option<String> {
+pub(crate) fn read_if_small(path: &Path) -> Option<String> {
     let flags = OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {

@@ -14,7 +14,7 @@ pub struct HookLine {
     /// The agent's event.
     pub event: &'static str,
     /// The arguments after `plexus hook AGENT`.
-    pub words: &'static str,
+    pub arguments: &'static str,
     /// The time after which the agent stops waiting for the command, in the agent's own unit.
     pub timeout: Option<u32>,
     /// `true` if the command runs in parallel to the agent and wakes it by its exit code.
@@ -26,14 +26,14 @@ pub struct HookLine {
 impl HookLine {
     /// Makes an entry with only the command.
     pub const fn plain(event: &'static str) -> Self {
-        Self { event, words: "", timeout: None, wakes: false, name: None }
+        Self { event, arguments: "", timeout: None, wakes: false, name: None }
     }
 
     /// Returns the command of the entry.
     fn command(&self, program: &str, agent: &str) -> String {
         let program = shell_words::quote(program);
-        let space = if self.words.is_empty() { "" } else { " " };
-        format!("{program} hook {agent}{space}{}", self.words)
+        let space = if self.arguments.is_empty() { "" } else { " " };
+        format!("{program} hook {agent}{space}{}", self.arguments)
     }
 
     fn entry(&self, program: &str, agent: &str) -> Value {
@@ -79,17 +79,17 @@ pub(crate) struct FoundHooks {
 /// An entry of Plexus in a file.
 struct OwnEntry<'a> {
     event: String,
-    words: String,
+    arguments: String,
     program: String,
     entry: &'a Value,
 }
 
 /// Returns the program, and the arguments after `hook AGENT`, of a command of Plexus.
 pub(crate) fn own_command(command: &str, agent: &str) -> Option<(String, String)> {
-    let words = shell_words::split(command).ok()?;
+    let parts = shell_words::split(command).ok()?;
     // A user may have put variables before it.
     let assigns = |word: &&String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
-    let mut rest = words.iter().skip_while(assigns);
+    let mut rest = parts.iter().skip_while(assigns);
     let program = rest.next()?;
     let name = program.rsplit('/').next()?;
     let is_plexus = name == "plexus" || name.starts_with("plexus-") || name.starts_with("plexus_");
@@ -168,21 +168,25 @@ impl HookSettings {
         let mut differs = Vec::new();
         for line in self.lines {
             let same: Vec<&OwnEntry> =
-                own.iter().filter(|one| one.event == line.event && one.words == line.words).collect();
-            let what =
-                if line.words.is_empty() { line.event.to_owned() } else { format!("{} {}", line.event, line.words) };
+                own.iter().filter(|one| one.event == line.event && one.arguments == line.arguments).collect();
+            let label = if line.arguments.is_empty() {
+                line.event.to_owned()
+            } else {
+                format!("{} {}", line.event, line.arguments)
+            };
             match same.as_slice() {
-                [] => differs.push(format!("{what} is missing")),
+                [] => differs.push(format!("{label} is missing")),
                 [one] => {
                     let flag = |name: &str| one.entry.get(name).and_then(Value::as_bool).unwrap_or(false);
                     if flag("async") != line.wakes || flag("asyncRewake") != line.wakes {
-                        differs.push(format!("{what} is changed"));
+                        differs.push(format!("{label} is changed"));
                     }
                 }
-                _ => differs.push(format!("{what} occurs {} times", same.len())),
+                _ => differs.push(format!("{label} occurs {} times", same.len())),
             }
         }
-        let known = |one: &&OwnEntry| self.lines.iter().any(|line| line.event == one.event && line.words == one.words);
+        let known =
+            |one: &&OwnEntry| self.lines.iter().any(|line| line.event == one.event && line.arguments == one.arguments);
         differs.extend(own.iter().filter(|one| !known(one)).map(|one| format!("{} is not used any more", one.event)));
         Ok(FoundHooks { count: own.len(), programs, differs })
     }
@@ -196,8 +200,8 @@ impl HookSettings {
         });
         let own = entries.filter_map(|(event, entry)| {
             let command = entry.get("command")?.as_str().filter(|_| entry["type"] == "command")?;
-            let (program, words) = own_command(command, self.agent)?;
-            Some(OwnEntry { event: event.clone(), words, program, entry })
+            let (program, arguments) = own_command(command, self.agent)?;
+            Some(OwnEntry { event: event.clone(), arguments, program, entry })
         });
         own.collect()
     }
@@ -275,11 +279,11 @@ impl HookSettings {
             let marks: Vec<bool> = groups.elements.iter().map(|group| self.is_own_group(group)).collect();
             let container = Container::array(groups);
             let all = !marks.is_empty() && marks.iter().all(|mark| *mark);
-            let gone = all
+            let removed = all
                 && was_made(&format!("{HOOKS}.{}", event.name.as_str()))
-                && !document.remarks_beside(&container, &marks);
-            emptied.push(gone);
-            if gone {
+                && !document.has_comment_outside(&container, &marks);
+            emptied.push(removed);
+            if removed {
                 continue;
             }
             if marks.contains(&true) {
@@ -297,8 +301,8 @@ impl HookSettings {
         }
         let after = document.spliced(splices)?;
         let check = Document::parse(&after, self.syntax)?;
-        let (left, wanted) = (check.value(), self.without_own(document.value()));
-        let clean = self.own_entries(left).is_empty() && self.without_own(left) == wanted;
+        let (left, expected) = (check.value(), self.without_own(document.value()));
+        let clean = self.own_entries(left).is_empty() && self.without_own(left) == expected;
         if clean { Ok(after) } else { Err(SettingsError::Unsafe) }
     }
 
@@ -312,7 +316,7 @@ impl HookSettings {
         splices: &mut Vec<Splice>,
     ) {
         let container = Container::object(hooks);
-        let all = emptied.iter().all(|gone| *gone) && !document.remarks_beside(&container, emptied);
+        let all = emptied.iter().all(|removed| *removed) && !document.has_comment_outside(&container, emptied);
         if all && hooks_made {
             let marks: Vec<bool> = root.properties.iter().map(|one| one.name.as_str() == HOOKS).collect();
             document.remove(&Container::object(root), &marks, splices);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::settings::agents::{LinkedAgent, Target, TargetFolder};
 use crate::settings::error::LinkError;
-use crate::settings::files::{self, Content, Place, RecordFolder};
+use crate::settings::files::{self, Content, FileLocation, RecordFolder};
 use crate::settings::record::{FileRecord, LinkRecord, checksum};
 use crate::settings::target::{TargetError, TargetKind};
 use crate::settings::target_state::TargetState;
@@ -46,7 +46,7 @@ pub enum LinkState {
 /// The change of a file.
 #[derive(Debug)]
 pub struct FileChange {
-    place: Place,
+    location: FileLocation,
     before: Option<Content>,
     after: Option<String>,
     /// The text that an undo restores: the one before any entry of Plexus.
@@ -80,13 +80,13 @@ pub struct LinkPlan {
 type StoredRecord = (LinkRecord, Vec<Option<String>>);
 
 /// The state of a target before a plan.
-struct Looked {
-    place: Place,
+struct InspectedTarget {
+    location: FileLocation,
     content: Option<Content>,
     state: TargetState,
 }
 
-impl Looked {
+impl InspectedTarget {
     fn text(&self) -> Option<&str> {
         self.content.as_ref().map(|content| content.text.as_str())
     }
@@ -129,19 +129,19 @@ impl Linker {
 
     /// Returns the folder in which an agent stores a file.
     pub(crate) fn folder(&self, target: &Target) -> Result<TargetFolder, LinkError> {
-        target.place.folder(&self.home, |name| self.variables.get(name).cloned())
+        target.location.folder(&self.home, |name| self.variables.get(name).cloned())
     }
 
-    fn look(&self, target: &Target) -> Result<Looked, LinkError> {
+    fn inspect(&self, target: &Target) -> Result<InspectedTarget, LinkError> {
         let folder = self.folder(target)?;
-        let path = folder.folder.join(target.place.file);
+        let path = folder.folder.join(target.location.file);
         let mut roots = vec![self.home.as_path()];
         roots.extend(folder.named.as_deref());
-        let place = files::locate(&path, &roots)?;
-        let content = files::read(&place)?;
+        let location = files::locate(&path, &roots)?;
+        let content = files::read(&location)?;
         let text = content.as_ref().map(|content| content.text.as_str());
-        let state = target.kind.state(text, &self.program).map_err(|why| refusal(&place, why))?;
-        Ok(Looked { place, content, state })
+        let state = target.kind.state(text, &self.program).map_err(|why| refusal(&location, why))?;
+        Ok(InspectedTarget { location, content, state })
     }
 
     /// Returns the files of an agent, as it names them.
@@ -149,7 +149,7 @@ impl Linker {
     /// # Errors
     /// Returns [`LinkError::NotAbsolute`].
     pub fn paths(&self, agent: &LinkedAgent) -> Result<Vec<PathBuf>, LinkError> {
-        agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
+        agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.location.file))).collect()
     }
 
     /// Returns the state of an agent's link.
@@ -157,17 +157,18 @@ impl Linker {
     /// # Errors
     /// Returns an error if its files cannot be read or parsed.
     pub fn state(&self, agent: &LinkedAgent) -> Result<LinkState, LinkError> {
-        if let Some(without) = agent.without {
-            return Ok(LinkState::NotNeeded(without));
+        if let Some(no_edit_reason) = agent.no_edit_reason {
+            return Ok(LinkState::NotNeeded(no_edit_reason));
         }
         let record = LinkRecord::load(&self.records, agent.name)?;
-        let looked: Vec<Looked> = agent.targets.iter().map(|target| self.look(target)).collect::<Result<_, _>>()?;
-        let own = |one: &&Looked| one.state != TargetState::Absent;
+        let inspected: Vec<InspectedTarget> =
+            agent.targets.iter().map(|target| self.inspect(target)).collect::<Result<_, _>>()?;
+        let is_linked = |one: &&InspectedTarget| one.state != TargetState::Absent;
         // A switch that is on may be the user's own setting.
-        let ours =
-            agent.targets.iter().zip(&looked).filter(|(target, _)| !matches!(target.kind, TargetKind::Switch(_)));
-        if ours.map(|(_, one)| one).filter(own).count() == 0 {
-            let first = looked.first().map(|one| one.place.path.display().to_string()).unwrap_or_default();
+        let own_targets =
+            agent.targets.iter().zip(&inspected).filter(|(target, _)| !matches!(target.kind, TargetKind::Switch(_)));
+        if own_targets.map(|(_, one)| one).filter(is_linked).count() == 0 {
+            let first = inspected.first().map(|one| one.location.path.display().to_string()).unwrap_or_default();
             return Ok(match &record {
                 Some(_) => LinkState::Damaged(format!("the linked entries are no longer in {first}")),
                 None => LinkState::NotLinked,
@@ -175,8 +176,8 @@ impl Linker {
         }
         let mut outdated = Vec::new();
         let mut damaged = Vec::new();
-        for one in &looked {
-            let path = one.place.path.display();
+        for one in &inspected {
+            let path = one.location.path.display();
             match &one.state {
                 TargetState::Current => {}
                 TargetState::Absent => damaged.push(format!("{path} lacks the linked entries")),
@@ -204,23 +205,23 @@ impl Linker {
     pub fn plan_link(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         let record = LinkRecord::load(&self.records, agent.name)?;
         let mut changes = Vec::new();
-        let mut kept = Vec::new();
+        let mut retained = Vec::new();
         for target in agent.targets {
-            let looked = self.look(target)?;
-            let known = record.as_ref().and_then(|record| record.of(&looked.place.path));
-            if looked.state == TargetState::Current {
+            let inspected = self.inspect(target)?;
+            let known = record.as_ref().and_then(|record| record.file(&inspected.location.path));
+            if inspected.state == TargetState::Current {
                 // The record has the effect of linking at that time, which may differ from the present one.
                 if let (Some((at, file)), Some(record)) = (known, &record) {
-                    kept.push((file.clone(), record.backup(&self.records, agent.name, at)));
+                    retained.push((file.clone(), record.backup(&self.records, agent.name, at)));
                 }
                 continue;
             }
-            files::writable(&looked.place)?;
-            changes.push(self.addition(agent, target, looked, record.as_ref())?);
+            files::writable(&inspected.location)?;
+            changes.push(self.addition(agent, target, inspected, record.as_ref())?);
         }
         let recorded = record.is_some();
         let files = changes.iter().filter_map(|change| Some((change.recorded()?, change.original.clone())));
-        let (files, backups): (Vec<FileRecord>, Vec<Option<String>>) = kept.into_iter().chain(files).unzip();
+        let (files, backups): (Vec<FileRecord>, Vec<Option<String>>) = retained.into_iter().chain(files).unzip();
         let previous = record.map(|record| self.with_backups(agent, record));
         let record = Some((LinkRecord::new(&self.program, files), backups));
         Ok(LinkPlan { agent, removal: false, changes, record, previous, recorded })
@@ -235,34 +236,35 @@ impl Linker {
         &self,
         agent: &LinkedAgent,
         target: &Target,
-        looked: Looked,
+        inspected: InspectedTarget,
         record: Option<&LinkRecord>,
     ) -> Result<FileChange, LinkError> {
-        let known = record.and_then(|record| record.of(&looked.place.path).map(|(at, file)| (record, at, file)));
-        let mut folders = files::missing_folders(&looked.place);
+        let known =
+            record.and_then(|record| record.file(&inspected.location.path).map(|(at, file)| (record, at, file)));
+        let mut folders = files::missing_folders(&inspected.location);
         // Entries of Plexus are removed first: an entry of another version does not stay beside the new one.
-        let original = match (looked.text(), known) {
+        let original = match (inspected.text(), known) {
             (Some(text), Some((record, at, file))) if checksum(text) == file.after => {
                 record.backup(&self.records, agent.name, at).map_or_else(
                     || target.kind.take_out(text, Some(&file.made), Some(file.before.is_some())),
                     |text| Ok(Some(text)),
                 )
             }
-            (Some(text), _) if looked.state == TargetState::Absent => Ok(Some(text.to_owned())),
+            (Some(text), _) if inspected.state == TargetState::Absent => Ok(Some(text.to_owned())),
             (Some(text), known) => {
                 let made = known.map(|(_, _, file)| file.made.as_slice());
                 target.kind.take_out(text, made, known.map(|(_, _, file)| file.before.is_some()))
             }
             (None, _) => Ok(None),
         };
-        let original = original.map_err(|why| refusal(&looked.place, why))?;
+        let original = original.map_err(|why| refusal(&inspected.location, why))?;
         let (after, made) =
-            target.kind.add(original.as_deref(), &self.program).map_err(|why| refusal(&looked.place, why))?;
+            target.kind.add(original.as_deref(), &self.program).map_err(|why| refusal(&inspected.location, why))?;
         if let Some((_, _, file)) = known {
             folders.splice(0..0, file.folders.iter().filter(|folder| folder.exists()).cloned());
         }
-        let (place, before) = (looked.place, looked.content);
-        Ok(FileChange { place, before, after: Some(after), original, made, folders, exact: true, copy: None })
+        let (location, before) = (inspected.location, inspected.content);
+        Ok(FileChange { location, before, after: Some(after), original, made, folders, exact: true, copy: None })
     }
 
     /// Returns the changes that unlink an agent.
@@ -276,17 +278,18 @@ impl Linker {
         let record = loaded.ok().flatten();
         let mut changes = Vec::new();
         for (at, target) in agent.targets.iter().enumerate() {
-            let looked = match self.look(target) {
+            let inspected = match self.inspect(target) {
                 // A file of the user at the path of Plexus's own file is left alone.
-                Err(LinkError::NotOurs { .. }) => continue,
-                looked => looked?,
+                Err(LinkError::ForeignFile { .. }) => continue,
+                inspected => inspected?,
             };
-            let Some(text) = looked.text().map(str::to_owned) else { continue };
-            let known =
-                record.as_ref().and_then(|record| record.of(&looked.place.path).map(|(at, file)| (record, at, file)));
-            let change = self.subtraction(agent, at, target, looked, &text, known)?;
+            let Some(text) = inspected.text().map(str::to_owned) else { continue };
+            let known = record
+                .as_ref()
+                .and_then(|record| record.file(&inspected.location.path).map(|(at, file)| (record, at, file)));
+            let change = self.subtraction(agent, at, target, inspected, &text, known)?;
             if let Some(change) = change {
-                files::writable(&change.place)?;
+                files::writable(&change.location)?;
                 changes.push(change);
             }
         }
@@ -299,7 +302,7 @@ impl Linker {
         agent: &LinkedAgent,
         number: usize,
         target: &Target,
-        looked: Looked,
+        inspected: InspectedTarget,
         text: &str,
         known: Option<(&LinkRecord, usize, &FileRecord)>,
     ) -> Result<Option<FileChange>, LinkError> {
@@ -315,19 +318,28 @@ impl Linker {
             None => {
                 let made = known.map(|(_, _, file)| file.made.as_slice());
                 let was_there = known.map(|(_, _, file)| file.before.is_some());
-                target.kind.take_out(text, made, was_there).map_err(|why| refusal(&looked.place, why))?
+                target.kind.take_out(text, made, was_there).map_err(|why| refusal(&inspected.location, why))?
             }
         };
         if after.as_deref() == Some(text) {
             return Ok(None);
         }
-        let edited = matches!(target.kind, TargetKind::File(_)) && looked.state != TargetState::Current && !is_exact;
+        let edited = matches!(target.kind, TargetKind::File(_)) && inspected.state != TargetState::Current && !is_exact;
         let copy = edited.then(|| format!("{}.{number}.edited", agent.name));
         let mut folders = known.map(|(_, _, file)| file.folders.clone()).unwrap_or_default();
         // Only folders above the file are removed, whatever the record has.
-        folders.retain(|folder| looked.place.real.starts_with(folder));
-        let (place, before) = (looked.place, looked.content);
-        Ok(Some(FileChange { place, before, after, original: None, made: Vec::new(), folders, exact: is_exact, copy }))
+        folders.retain(|folder| inspected.location.real.starts_with(folder));
+        let (location, before) = (inspected.location, inspected.content);
+        Ok(Some(FileChange {
+            location,
+            before,
+            after,
+            original: None,
+            made: Vec::new(),
+            folders,
+            exact: is_exact,
+            copy,
+        }))
     }
 
     /// Applies a plan: all of it, or nothing.
@@ -371,13 +383,13 @@ impl Linker {
             self.records.write(copy, &before.text)?;
         }
         if change.after.is_some() {
-            files::make_folders(&files::missing_folders(&change.place))?;
+            files::make_folders(&files::missing_folders(&change.location))?;
         }
-        files::change(&change.place, change.before.as_ref(), change.after.as_deref())
+        files::change(&change.location, change.before.as_ref(), change.after.as_deref())
     }
 
     /// Returns the path of the copy of a file that is deleted, if the user edited it.
-    pub fn copy_of(&self, change: &FileChange) -> Option<PathBuf> {
+    pub fn copy_path(&self, change: &FileChange) -> Option<PathBuf> {
         change.copy.as_ref().map(|name| self.records.0.join(name))
     }
 }
@@ -389,7 +401,7 @@ impl LinkPlan {
         for change in &self.changes {
             let sum = |text: Option<&str>| text.map_or_else(|| "none".to_owned(), checksum);
             let (before, after) = (change.before.as_ref().map(|before| before.text.as_str()), change.after.as_deref());
-            all += &format!("{}\n{}\n", change.place.real.display(), change.place.path.display());
+            all += &format!("{}\n{}\n", change.location.real.display(), change.location.path.display());
             all += &format!("{}\n{}\n", sum(before), sum(after));
         }
         checksum(&all)
@@ -404,16 +416,16 @@ impl LinkPlan {
 impl FileChange {
     /// Returns the file, as the agent names it.
     pub fn path(&self) -> &Path {
-        &self.place.path
+        &self.location.path
     }
 
     /// Returns the real path of the file, if a symbolic link leads there.
     pub fn leads_to(&self) -> Option<&Path> {
-        (self.place.real != self.place.path).then_some(self.place.real.as_path())
+        (self.location.real != self.location.path).then_some(self.location.real.as_path())
     }
 
     /// Returns the change of the file, in a word.
-    pub fn what(&self) -> &'static str {
+    pub fn verb(&self) -> &'static str {
         match (&self.before, &self.after) {
             (None, _) => "add",
             (_, None) => "delete",
@@ -435,7 +447,7 @@ impl FileChange {
 
     fn recorded(&self) -> Option<FileRecord> {
         Some(FileRecord {
-            path: self.place.path.clone(),
+            path: self.location.path.clone(),
             before: self.original.as_deref().map(checksum),
             after: checksum(self.after.as_deref()?),
             made: self.made.clone(),
@@ -444,11 +456,11 @@ impl FileChange {
     }
 
     fn revert(&self) -> Result<(), LinkError> {
-        let now = files::read(&self.place)?;
+        let now = files::read(&self.location)?;
         if now.as_ref().map(|now| now.text.as_str()) != self.after.as_deref() {
-            return Err(LinkError::Changed { path: self.place.path.clone() });
+            return Err(LinkError::Changed { path: self.location.path.clone() });
         }
-        files::change(&self.place, now.as_ref(), self.before.as_ref().map(|before| before.text.as_str()))?;
+        files::change(&self.location, now.as_ref(), self.before.as_ref().map(|before| before.text.as_str()))?;
         if self.before.is_none() {
             files::remove_folders(&self.folders);
         }
@@ -456,9 +468,9 @@ impl FileChange {
     }
 }
 
-fn refusal(place: &Place, why: TargetError) -> LinkError {
+fn refusal(location: &FileLocation, why: TargetError) -> LinkError {
     match why {
-        TargetError::Settings(why) => LinkError::Settings { path: place.path.clone(), why },
-        TargetError::NotOurs => LinkError::NotOurs { path: place.path.clone() },
+        TargetError::Settings(why) => LinkError::Settings { path: location.path.clone(), why },
+        TargetError::ForeignFile => LinkError::ForeignFile { path: location.path.clone() },
     }
 }

@@ -133,7 +133,7 @@ fn settings_files_are_the_same_after_link_and_removal() {
 
 #[test]
 fn agents_without_settings_get_them_and_lose_them_again() {
-    for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+    for agent in LINKED_AGENTS.iter().filter(|agent| agent.no_edit_reason.is_none()) {
         let person = Person::new();
         let linker = person.linker();
         link(&linker, agent.name).unwrap();
@@ -145,7 +145,7 @@ fn agents_without_settings_get_them_and_lose_them_again() {
         unlink(&linker, agent.name).unwrap();
         assert_eq!(person.files(), [], "{}: folders too", agent.name);
     }
-    for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_some()) {
+    for agent in LINKED_AGENTS.iter().filter(|agent| agent.no_edit_reason.is_some()) {
         let linker = Person::new().linker();
         assert!(matches!(linker.state(agent).unwrap(), LinkState::NotNeeded(_)));
         assert!(linker.plan_link(agent).unwrap().is_empty());
@@ -282,13 +282,13 @@ fn files_of_other_versions_are_replaced_and_edited_ones_copied() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{text}// mine\n")).unwrap();
     let plan = linker.plan_removal(agent("opencode")).unwrap();
-    let copy = linker.copy_of(&plan.changes[0]).unwrap();
+    let copy = linker.copy_path(&plan.changes[0]).unwrap();
     linker.apply(&plan).unwrap();
     assert!(!file.exists());
     assert!(std::fs::read_to_string(copy).unwrap().ends_with("// mine\n"));
     // Somebody else's file.
     std::fs::write(&file, "export {}\n").unwrap();
-    assert!(matches!(linker.plan_link(agent("opencode")), Err(LinkError::NotOurs { .. })));
+    assert!(matches!(linker.plan_link(agent("opencode")), Err(LinkError::ForeignFile { .. })));
     assert!(linker.plan_removal(agent("opencode")).unwrap().is_empty());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "export {}\n");
 }
@@ -581,7 +581,7 @@ fn diff_shows_what_is_put_in() {
     let person = Person::new();
     person.write(&person.at(settings("copilot")), "{\n  \"a\": 1\n}\n");
     let plan = person.linker().plan_link(agent("copilot")).unwrap();
-    assert_eq!(plan.changes.iter().map(|change| change.what()).collect::<Vec<_>>(), ["add", "edit"]);
+    assert_eq!(plan.changes.iter().map(|change| change.verb()).collect::<Vec<_>>(), ["add", "edit"]);
     let wanted = "@@ -1,3 +1,4 @@\n {\n-  \"a\": 1\n+  \"a\": 1,\n+  \"experimental\": true\n }\n";
     assert_eq!(plan.changes[1].diff(), wanted);
 }

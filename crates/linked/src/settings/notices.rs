@@ -6,7 +6,7 @@ use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use crate::settings::agents::{GEMINI_NAME, LinkedAgent, Target};
-use crate::settings::files::glance;
+use crate::settings::files::read_if_small;
 use crate::settings::linking::Linker;
 use crate::settings::target::TargetKind;
 
@@ -31,16 +31,16 @@ pub fn link_notices(linker: &Linker, agent: &LinkedAgent, folder: &Path) -> Vec<
     for target in agent.targets {
         let TargetKind::Hooks(hooks) = &target.kind else { continue };
         for (owner, path) in files(linker, agent, target, folder) {
-            let Some(text) = glance(&path) else { continue };
+            let Some(text) = read_if_small(&path) else { continue };
             let Ok(parsed) = parse_to_ast(&text, &CollectOptions::default(), &ParseOptions::default()) else {
                 continue;
             };
             let Some(Node::Object(root)) = parsed.value else { continue };
             let path = path.display();
-            all.extend(switched_off(agent.name, owner, &root).into_iter().map(|what| format!("{path} {what}")));
+            all.extend(switched_off(agent.name, owner, &root).into_iter().map(|notice| format!("{path} {notice}")));
             if owner == Owner::Project {
                 let events: Vec<&str> = hooks.lines.iter().map(|line| line.event).collect();
-                all.extend(beside(&root, &events).into_iter().map(|what| format!("{path} {what}")));
+                all.extend(project_hooks(&root, &events).into_iter().map(|notice| format!("{path} {notice}")));
             }
         }
     }
@@ -50,7 +50,7 @@ pub fn link_notices(linker: &Linker, agent: &LinkedAgent, folder: &Path) -> Vec<
 fn files(linker: &Linker, agent: &LinkedAgent, target: &Target, folder: &Path) -> Vec<(Owner, PathBuf)> {
     let mut all = Vec::new();
     if let Ok(own) = linker.folder(target) {
-        all.push((Owner::User, own.folder.join(target.place.file)));
+        all.push((Owner::User, own.folder.join(target.location.file)));
     }
     let (project, managed): (&[&str], &[&str]) = match agent.name {
         "claude" => (&[".claude/settings.json", ".claude/settings.local.json"], CLAUDE_MANAGED),
@@ -98,14 +98,13 @@ fn switched_off(agent: &str, owner: Owner, root: &Object) -> Vec<String> {
 }
 
 /// Returns a notice on hooks of a project on the same events: they run in parallel, and may decide before the user does.
-fn beside(root: &Object, events: &[&str]) -> Option<String> {
+fn project_hooks(root: &Object, events: &[&str]) -> Option<String> {
     let hooks = root.get_object("hooks")?;
     let some = |event: &&&str| hooks.get_array(event).is_some_and(|groups| !groups.elements.is_empty());
-    let names: Vec<&str> = events.iter().filter(some).copied().collect();
-    let mut once = names;
-    once.dedup();
-    (!once.is_empty()).then(|| {
-        format!("has hooks of its own for {}: they run beside those of Plexus, and may decide first", once.join(", "))
+    let mut names: Vec<&str> = events.iter().filter(some).copied().collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!("has hooks of its own for {}: they run beside those of Plexus, and may decide first", names.join(", "))
     })
 }
 

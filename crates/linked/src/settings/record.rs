@@ -68,15 +68,15 @@ impl LinkRecord {
     }
 
     /// Returns the record of a file, and its index among the files.
-    pub(crate) fn of(&self, path: &std::path::Path) -> Option<(usize, &FileRecord)> {
+    pub(crate) fn file(&self, path: &std::path::Path) -> Option<(usize, &FileRecord)> {
         self.files.iter().enumerate().find(|(_, file)| file.path == path)
     }
 
     /// Returns the text of a file before it was linked, if the backup is complete.
     pub(crate) fn backup(&self, folder: &RecordFolder, agent: &str, at: usize) -> Option<String> {
-        let wanted = self.files.get(at)?.before.as_ref()?;
+        let expected = self.files.get(at)?.before.as_ref()?;
         let text = folder.read(&Self::backup_name(agent, at)).ok().flatten()?;
-        (checksum(&text) == *wanted).then_some(text)
+        (checksum(&text) == *expected).then_some(text)
     }
 
     /// Writes the record with the earlier texts of its files: the backups first, so that a record always has its backups.

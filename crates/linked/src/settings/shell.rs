@@ -27,7 +27,7 @@ impl Shell {
     }
 
     /// Returns the shell with this program.
-    pub fn of(program: &str) -> Option<Self> {
+    pub fn from_program(program: &str) -> Option<Self> {
         let name = program.rsplit('/').next().unwrap_or(program);
         Self::ALL.into_iter().find(|shell| shell.name() == name)
     }
@@ -58,7 +58,7 @@ impl ShellFunction {
     /// Returns the function for this program, whose path has no character that a shell expands within quotes.
     fn text(&self, program: &str) -> String {
         let Self { name, command, shell } = self;
-        let words: String = command
+        let arguments: String = command
             .iter()
             .map(|word| if *word == "plexus" { format!(" '{program}'") } else { format!(" {word}") })
             .collect();
@@ -66,11 +66,11 @@ impl ShellFunction {
         let function = match shell {
             Shell::Bash | Shell::Zsh => format!(
                 "function {name} {{\n  if [ -t 0 ] && [ -t 1 ] && [ -z \"$PLEXUS_TERMINAL\" ] && [ -x '{program}' ]; then\n    \
-                 '{program}' term --{words} \"$@\"\n  else\n    command {name} \"$@\"\n  fi\n}}\n"
+                 '{program}' term --{arguments} \"$@\"\n  else\n    command {name} \"$@\"\n  fi\n}}\n"
             ),
             Shell::Fish => format!(
                 "function {name}\n    if test -t 0; and test -t 1; and test -z \"$PLEXUS_TERMINAL\"; and test -x '{program}'\n        \
-                 '{program}' term --{words} $argv\n    else\n        command {name} $argv\n    end\nend\n"
+                 '{program}' term --{arguments} $argv\n    else\n        command {name} $argv\n    end\nend\n"
             ),
         };
         format!("{}{function}{}", self.begin(), self.end())
@@ -145,12 +145,12 @@ mod tests {
         for agent in LINKED_AGENTS {
             for shell in Shell::ALL {
                 let link = shell_link(agent.name, shell).unwrap();
-                assert_eq!((link.program, link.words), (agent.program, format!("--term {}", agent.name).as_str()));
+                assert_eq!((link.program, link.arguments), (agent.program, format!("--term {}", agent.name).as_str()));
             }
         }
         assert_eq!(shell_links(None).count(), LINKED_AGENTS.len() * Shell::ALL.len());
-        assert_eq!(Shell::of("/usr/bin/zsh"), Some(Shell::Zsh));
-        assert_eq!(Shell::of("/bin/dash"), None);
+        assert_eq!(Shell::from_program("/usr/bin/zsh"), Some(Shell::Zsh));
+        assert_eq!(Shell::from_program("/bin/dash"), None);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The functions of agents in the startup files of shells.
 
-use crate::settings::agents::{LinkedAgent, Target, TargetPlace};
+use crate::settings::agents::{LinkedAgent, Target, TargetLocation};
 use crate::settings::shell::{Shell, ShellFunction};
 use crate::settings::target::TargetKind;
 
-const fn startup_file(shell: Shell) -> TargetPlace {
+const fn startup_file(shell: Shell) -> TargetLocation {
     match shell {
-        Shell::Bash => TargetPlace { variable: "", below_variable: "", below_home: "", file: ".bashrc" },
-        Shell::Zsh => TargetPlace { variable: "ZDOTDIR", below_variable: "", below_home: "", file: ".zshrc" },
-        Shell::Fish => TargetPlace {
+        Shell::Bash => TargetLocation { variable: "", below_variable: "", below_home: "", file: ".bashrc" },
+        Shell::Zsh => TargetLocation { variable: "ZDOTDIR", below_variable: "", below_home: "", file: ".zshrc" },
+        Shell::Fish => TargetLocation {
             variable: "XDG_CONFIG_HOME",
             below_variable: "fish",
             below_home: ".config/fish",
@@ -28,14 +28,14 @@ macro_rules! shell_links {
     (one $name:literal, $title:literal, $command:expr, $shell:ident, $word:literal) => {
         LinkedAgent {
             name: concat!($name, "-", $word),
-            words: concat!("--term ", $name),
+            arguments: concat!("--term ", $name),
             title: concat!($title, " in a shared terminal, from ", $word),
             program: $name,
             gate: None,
-            seen: "the live screen on the page and on the phone, beside the session; and the terminal outlives its window",
-            without: None,
+            visible_part: "the live screen on the page and on the phone, beside the session; and the terminal outlives its window",
+            no_edit_reason: None,
             targets: &[Target {
-                place: startup_file(Shell::$shell),
+                location: startup_file(Shell::$shell),
                 kind: TargetKind::Function(ShellFunction { name: $name, command: $command, shell: Shell::$shell }),
             }],
         }

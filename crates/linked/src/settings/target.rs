@@ -35,7 +35,7 @@ pub(crate) enum TargetError {
     /// The text cannot be parsed.
     Settings(SettingsError),
     /// The file is not Plexus's.
-    NotOurs,
+    ForeignFile,
 }
 
 impl From<SettingsError> for TargetError {
@@ -64,7 +64,7 @@ impl TargetKind {
             Self::File(_) if text.starts_with(MARKER) => {
                 TargetState::Outdated("it is of another version, or was edited".into())
             }
-            Self::File(_) => return Err(TargetError::NotOurs),
+            Self::File(_) => return Err(TargetError::ForeignFile),
             Self::Function(function) => function.state(text, program),
         })
     }
@@ -76,7 +76,7 @@ impl TargetKind {
             (Self::Hooks(hooks), text) => Ok(hooks.add(text.unwrap_or_default(), program)?),
             (Self::Switch(switch), text) => Ok(switch.add(text.unwrap_or_default())?),
             (Self::File(file), None) => Ok((file.content.to_owned(), Vec::new())),
-            (Self::File(_), Some(_)) => Err(TargetError::NotOurs),
+            (Self::File(_), Some(_)) => Err(TargetError::ForeignFile),
             (Self::Function(function), text) => Ok(function.add(text.unwrap_or_default(), program)),
         }
     }
@@ -97,12 +97,12 @@ impl TargetKind {
                 return Ok((!rest.is_empty() || was_there != Some(false)).then_some(rest));
             }
             Self::File(_) if text.starts_with(MARKER) => return Ok(None),
-            Self::File(_) => return Err(TargetError::NotOurs),
+            Self::File(_) => return Err(TargetError::ForeignFile),
         };
         if was_there == Some(false) && rest != text {
             let document = Document::parse(&rest, syntax)?;
             let empty = document.value().as_object().is_some_and(serde_json::Map::is_empty);
-            if empty && !document.has_remarks() {
+            if empty && !document.has_comments() {
                 return Ok(None);
             }
         }
@@ -123,7 +123,7 @@ mod tests {
                 assert!(
                     file.content.starts_with(MARKER),
                     "{:?}: its first line must begin with {MARKER:?}",
-                    target.place
+                    target.location
                 );
                 count += 1;
             }
@@ -137,10 +137,10 @@ mod tests {
         assert_eq!(file.state(None, "p"), Ok(TargetState::Absent));
         assert_eq!(file.state(Some("// Written by `plexus link x`\n1"), "p"), Ok(TargetState::Current));
         assert!(matches!(file.state(Some("// Written by `plexus link x`\n0"), "p"), Ok(TargetState::Outdated(_))));
-        assert_eq!(file.state(Some("export {}"), "p"), Err(TargetError::NotOurs));
+        assert_eq!(file.state(Some("export {}"), "p"), Err(TargetError::ForeignFile));
         assert_eq!(file.add(None, "p").unwrap().0, "// Written by `plexus link x`\n1");
-        assert_eq!(file.add(Some("export {}"), "p"), Err(TargetError::NotOurs));
+        assert_eq!(file.add(Some("export {}"), "p"), Err(TargetError::ForeignFile));
         assert_eq!(file.take_out("// Written by `plexus link x`\n0", None, None), Ok(None));
-        assert_eq!(file.take_out("export {}", None, None), Err(TargetError::NotOurs));
+        assert_eq!(file.take_out("export {}", None, None), Err(TargetError::ForeignFile));
     }
 }

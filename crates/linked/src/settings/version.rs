@@ -75,7 +75,7 @@ pub enum UnknownVersion {
     Slow(Duration),
     /// Any other reason.
     #[error("{0}")]
-    Untold(String),
+    Unreported(String),
 }
 
 /// The reason why a version is not linked.
@@ -141,7 +141,7 @@ impl VersionGate {
         let unknown = |why: String| GateError::Unknown { program, why, least: self.least };
         let line = printed.map_err(|why| match why {
             UnknownVersion::Slow(time) => GateError::Slow { program, time: *time, least: self.least },
-            UnknownVersion::Untold(why) => unknown(why.clone()),
+            UnknownVersion::Unreported(why) => unknown(why.clone()),
         })?;
         let found = AgentVersion::find(line).ok_or_else(|| unknown(format!("it prints {line:?}")))?;
         if found < self.least {
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(admits("2.0.0"), Err(new.into()));
         assert!(admits("no version").unwrap_err().contains("run `agent --version`"));
         let refused = |why| gate.admits("agent", Err(&why)).unwrap_err().to_string();
-        assert!(refused(UnknownVersion::Untold("it fails".into())).contains("it fails"));
+        assert!(refused(UnknownVersion::Unreported("it fails".into())).contains("it fails"));
         let words = refused(UnknownVersion::Slow(Duration::from_secs(120)));
         assert!(
             words.starts_with("`agent --version` took longer than 120 s") && !words.contains("to see why"),

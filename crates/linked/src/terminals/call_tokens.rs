@@ -36,8 +36,8 @@ impl CountedCalls {
             }
         };
         let more = |nth: usize| Some(reported[nth]?.saturating_sub(counted[nth].unwrap_or(0)));
-        let news = Spending::new(std::array::from_fn(more), Vec::new());
-        if news.is_nothing() { None } else { SpendReport::step(news) }
+        let step = Spending::new(std::array::from_fn(more), Vec::new());
+        if step.is_nothing() { None } else { SpendReport::step(step) }
     }
 }
 

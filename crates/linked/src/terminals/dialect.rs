@@ -71,7 +71,7 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     fn is_active(&self) -> bool;
 
     /// Returns whether this terminal takes ticks.
-    fn takes_ticks(&self) -> bool {
+    fn needs_ticks(&self) -> bool {
         self.is_active()
     }
 
@@ -205,7 +205,7 @@ impl<A: TerminalAgent> Dialect for LinkedTerminals<A> {
     }
 
     fn wake(&mut self, out: &mut Outbox) {
-        for id in self.find_all(A::takes_ticks) {
+        for id in self.find_all(A::needs_ticks) {
             self.step(&id, out, A::tick);
         }
         self.finish_step(out);
@@ -253,27 +253,27 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
     }
 
     /// Returns whether there is a terminal with this name, or one more is allowed.
-    pub(crate) fn has_room_for(&self, id: &NativeId) -> bool {
+    pub(crate) fn has_capacity_for(&self, id: &NativeId) -> bool {
         self.terminals.contains_key(id) || self.terminals.len() < A::TERMINALS_MAX
     }
 
     /// Returns the terminal with this name; `None` if there are too many for a new one.
     pub(crate) fn get_or_create(&mut self, id: &NativeId) -> Option<&mut A> {
-        self.has_room_for(id).then(|| self.terminals.entry(id.clone()).or_default())
+        self.has_capacity_for(id).then(|| self.terminals.entry(id.clone()).or_default())
     }
 
-    pub(crate) fn find(&self, is_it: impl Fn(&A) -> bool) -> Option<NativeId> {
-        self.terminals.iter().find(|(_, terminal)| is_it(terminal)).map(|(id, _)| id.clone())
+    pub(crate) fn find(&self, predicate: impl Fn(&A) -> bool) -> Option<NativeId> {
+        self.terminals.iter().find(|(_, terminal)| predicate(terminal)).map(|(id, _)| id.clone())
     }
 
-    fn find_all(&self, is_it: impl Fn(&A) -> bool) -> Vec<NativeId> {
-        self.terminals.iter().filter(|(_, terminal)| is_it(terminal)).map(|(id, _)| id.clone()).collect()
+    fn find_all(&self, predicate: impl Fn(&A) -> bool) -> Vec<NativeId> {
+        self.terminals.iter().filter(|(_, terminal)| predicate(terminal)).map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the terminal of a session: the one where it is open, if there are several.
     fn terminal_of(&self, native: &NativeId) -> Option<NativeId> {
-        let has_it = |terminal: &A| terminal.session().native.as_ref() == Some(native);
-        self.find(|terminal| has_it(terminal) && terminal.session().opened).or_else(|| self.find(has_it))
+        let has_session = |terminal: &A| terminal.session().native.as_ref() == Some(native);
+        self.find(|terminal| has_session(terminal) && terminal.session().opened).or_else(|| self.find(has_session))
     }
 
     /// Runs a step of a terminal; returns `None` if there is no such terminal.

@@ -157,7 +157,7 @@ impl<R> SessionOutput<'_, R> {
     }
 
     /// Sends a request like [`post`](Self::post), in parallel to the terminal's other requests.
-    pub(crate) fn post_beside(&mut self, purpose: R, queue: &str, path: String, body: Option<Bytes>, decides: bool) {
+    pub(crate) fn post_parallel(&mut self, purpose: R, queue: &str, path: String, body: Option<Bytes>, decides: bool) {
         let queue = NativeId::from(format!("{} {queue}", self.id).as_str());
         self.request(Purpose::Agent(purpose), queue, "POST", path, body, decides);
     }

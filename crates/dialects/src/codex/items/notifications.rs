@@ -85,7 +85,7 @@ impl Codex {
     /// Handles a notification.
     pub(in crate::codex) fn notified(&mut self, frame: &Bytes, method: &str, raw: Option<&RawValue>, out: &mut Outbox) {
         let Some(params) = raw.and_then(object::<Params<'_>>) else {
-            let draft = match DOINGS.contains(&method) {
+            let draft = match SERVER_NOTIFICATIONS.contains(&method) {
                 true => EventDraft { native: Some(frame.clone()), ..hook(method, raw) },
                 false => EventDraft::raw(frame.clone(), "unknown notification"),
             };
@@ -114,9 +114,9 @@ impl Codex {
         {
             return out.events.push(reviewed);
         }
-        let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
+        let drafts = match self.turn_notification(frame, method, &params, native.as_ref(), out) {
             Some(drafts) => drafts,
-            None => match self.of_server(method, raw, &params, native.as_ref(), out) {
+            None => match self.server_notification(method, raw, &params, native.as_ref(), out) {
                 Some(drafts) => drafts,
                 None => vec![EventDraft::raw(frame.clone(), "unknown notification")],
             },
@@ -134,7 +134,7 @@ impl Codex {
     }
 
     /// Handles notifications of a turn; `None` for others.
-    pub(super) fn of_turn(
+    pub(super) fn turn_notification(
         &mut self,
         frame: &Bytes,
         method: &str,
@@ -178,9 +178,9 @@ impl Codex {
         }
         let thread = self.state.threads.get_mut(native)?;
         if let Some(item) = params.item {
-            let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(super::super::mark);
+            let own_mark = thread.turn.as_ref().and_then(|turn| turn.ticket).map(super::super::mark);
             let mut echoed = thread.turn.as_ref().is_none_or(|turn| turn.echoed);
-            let read = thread.items.read(item, method == "item/completed", mine.as_deref(), &mut echoed, frame);
+            let read = thread.items.read(item, method == "item/completed", own_mark.as_deref(), &mut echoed, frame);
             if let Some(turn) = &mut thread.turn {
                 turn.echoed = echoed;
             }
@@ -207,9 +207,10 @@ impl Codex {
                 // The plan may not be final: it is reported only if no end comes.
                 let item = items.item(&id);
                 if !item.done {
-                    let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
-                    if !shown.loose {
-                        shown.held.get_or_insert_default();
+                    let reported =
+                        item.texts.entry(String::new()).or_insert_with(|| ReportedText::new(TextRole::Message));
+                    if !reported.loose {
+                        reported.held.get_or_insert_default();
                     }
                 }
                 items.delta(&id, "", TextRole::Message, &delta)
@@ -230,7 +231,7 @@ impl Codex {
     }
 
     /// Handles notifications of a thread or the server; `None` if unknown.
-    pub(super) fn of_server(
+    pub(super) fn server_notification(
         &mut self,
         method: &str,
         raw: Option<&RawValue>,
@@ -295,7 +296,9 @@ impl Codex {
                 }
                 vec![hook(method, raw)]
             }
-            _ if DOINGS.contains(&method) || method.starts_with("thread/realtime/") => vec![hook(method, raw)],
+            _ if SERVER_NOTIFICATIONS.contains(&method) || method.starts_with("thread/realtime/") => {
+                vec![hook(method, raw)]
+            }
             _ => return None,
         })
     }

@@ -13,21 +13,21 @@ use super::super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, held,
     subject,
 };
-use super::super::ask::{self, AnswerRoute, NOBODY, PermissionReply, SPREAD, WAITS, count_waits};
-use super::super::{ANOTHER, SOON, escape, refused, reply_body};
+use super::super::ask::{self, AnswerRoute, NO_LONGER_OPEN, PermissionReply, SPREAD, WAITS, count_waits};
+use super::super::{ANOTHER, STEP_TIME, escape, refused, reply_body};
 use super::{Frame, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
 /// The suffix of the companion field that takes free text.
-const OWN_WORDS: &str = "_custom";
+const FREE_TEXT: &str = "_custom";
 
 /// A question that waits for its answer, or for the outcome of it.
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The session; `None` for a form without one.
     pub(super) native: Option<NativeId>,
-    what: What,
+    kind: RequestKind,
     /// `true` if the user sees the question, because it is not above the limit of its session.
-    pub(super) shown: bool,
+    pub(super) displayed: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<Answer>,
     /// `true` if the question came since the last re-read began.
@@ -38,12 +38,12 @@ pub(super) struct Asked {
     lost: Option<u8>,
 }
 
-enum What {
+enum RequestKind {
     Permission,
     Form {
         /// OpenCode's owner of the form: `global`, or a session.
         owner: String,
-        wanted: ElicitationForm,
+        form: ElicitationForm,
         /// The form as an elicitation.
         params: Box<RawValue>,
     },
@@ -151,7 +151,7 @@ fn property(field: &Field) -> Vec<(String, Value)> {
     property.extend(named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let mut all = vec![(field.key.clone(), Value::Object(property))];
     if chooses && field.custom == Some(true) {
-        all.push((format!("{}{OWN_WORDS}", field.key), serde_json::json!({ "type": "string" })));
+        all.push((format!("{}{FREE_TEXT}", field.key), serde_json::json!({ "type": "string" })));
     }
     all
 }
@@ -186,11 +186,11 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
 }
 
 /// Returns the answer in OpenCode's form: free text is in the field itself.
-fn answer_of(content: serde_json::Map<String, Value>) -> Value {
+fn own_form_answer(content: serde_json::Map<String, Value>) -> Value {
     let (own, mut answer): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
-        content.into_iter().partition(|(name, _)| name.ends_with(OWN_WORDS));
+        content.into_iter().partition(|(name, _)| name.ends_with(FREE_TEXT));
     for (name, value) in own {
-        let field = name.trim_end_matches(OWN_WORDS);
+        let field = name.trim_end_matches(FREE_TEXT);
         match answer.get_mut(field) {
             Some(Value::Array(chosen)) => chosen.push(value),
             _ => {
@@ -203,13 +203,19 @@ fn answer_of(content: serde_json::Map<String, Value>) -> Value {
 
 impl OpenCode2 {
     /// Handles a question that the stream reports.
-    pub(super) fn asked(&mut self, native: Option<&NativeId>, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
+    pub(super) fn question_received(
+        &mut self,
+        native: Option<&NativeId>,
+        frame: &Bytes,
+        event: &Frame<'_>,
+        out: &mut Outbox,
+    ) {
         let read = event.data.and_then(|data| match event.sort.as_str() {
             "form.created" => self.read_form(native, frame, member(data, "form")?),
             _ => self.read_permission(native, frame, data),
         });
         match read {
-            Some((ask, what)) => self.show(native, ask, what, out),
+            Some((ask, kind)) => self.show(native, ask, kind, out),
             None => {
                 let draft = EventDraft::raw(frame.clone(), "a question that could not be parsed");
                 out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
@@ -222,7 +228,7 @@ impl OpenCode2 {
         native: Option<&NativeId>,
         bytes: &Bytes,
         raw: &RawValue,
-    ) -> Option<(AgentRequest, What)> {
+    ) -> Option<(AgentRequest, RequestKind)> {
         let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
         let source = member(raw, "source").and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
@@ -239,21 +245,26 @@ impl OpenCode2 {
             }
         }
         ask.tool_call_id = tool.or(ask.tool_call_id);
-        Some((ask, What::Permission))
+        Some((ask, RequestKind::Permission))
     }
 
-    fn read_form(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(AgentRequest, What)> {
-        let form: Form<'_> = object(raw)?;
-        let params = elicitation(&form)?;
-        let wanted = elicitation::wanted(&params)?;
-        let key = RequestKey::unique(form.id.as_str());
-        let ask = elicitation::ask(&key, &wanted, &params, bytes.clone());
-        let owner = native.map_or(form.session, |native| native.as_str().to_owned());
-        Some((ask, What::Form { owner, wanted, params }))
+    fn read_form(
+        &self,
+        native: Option<&NativeId>,
+        bytes: &Bytes,
+        raw: &RawValue,
+    ) -> Option<(AgentRequest, RequestKind)> {
+        let read: Form<'_> = object(raw)?;
+        let params = elicitation(&read)?;
+        let form = elicitation::parse_form(&params)?;
+        let key = RequestKey::unique(read.id.as_str());
+        let ask = elicitation::ask(&key, &form, &params, bytes.clone());
+        let owner = native.map_or(read.session, |native| native.as_str().to_owned());
+        Some((ask, RequestKind::Form { owner, form, params }))
     }
 
     /// Shows a question to the user, unless it was shown already.
-    fn show(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
+    fn show(&mut self, native: Option<&NativeId>, ask: AgentRequest, kind: RequestKind, out: &mut Outbox) {
         let key = ask.key.clone();
         if self.closed.contains(&key) {
             return;
@@ -267,12 +278,19 @@ impl OpenCode2 {
         let early = session.and_then(|session| session.carried.found(&key));
         let known = early.is_some();
         // In the order in which they were asked.
-        let shown = known || (!self.held.waits(native) && self.has_room(native));
+        let displayed = known || (!self.held.waits(native) && self.has_capacity(native));
         let native = native.cloned();
-        let question =
-            Asked { native: native.clone(), what, shown, answer: None, fresh: true, replied: None, lost: None };
+        let question = PendingRequest {
+            native: native.clone(),
+            kind,
+            displayed,
+            answer: None,
+            fresh: true,
+            replied: None,
+            lost: None,
+        };
         self.asks.insert(key.clone(), question);
-        if !shown {
+        if !displayed {
             return self.held.push(native, ask);
         }
         if known {
@@ -285,18 +303,20 @@ impl OpenCode2 {
         out.events.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
     }
 
-    fn has_room(&self, native: Option<&NativeId>) -> bool {
-        let open = || self.asks.values().filter(|question| question.shown && question.answer.is_none());
-        held::has_room(open().filter(|question| question.native.as_ref() == native).count(), open().count())
+    fn has_capacity(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.asks.values().filter(|question| question.displayed && question.answer.is_none());
+        held::has_capacity(open().filter(|question| question.native.as_ref() == native).count(), open().count())
     }
 
     /// Shows the questions that were held back by the limit of open questions, and removes closed ones.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
-        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|question| !question.shown && question.answer.is_none()));
-        while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
+        held.retain(|ask| {
+            self.asks.get(&ask.key).is_some_and(|question| !question.displayed && question.answer.is_none())
+        });
+        while let Some((native, ask)) = held.next(|native| self.has_capacity(native)) {
             if let Some(question) = self.asks.get_mut(&ask.key) {
-                question.shown = true;
+                question.displayed = true;
                 out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
             }
         }
@@ -312,17 +332,19 @@ impl OpenCode2 {
             return;
         }
         let withdrawn = matches!(decision, Decision::Withdrawn);
-        let answer = match (&question.what, decision) {
-            (What::Permission, decision) => Answer::Permission(PermissionReply::new(&decision)),
-            (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
+        let answer = match (&question.kind, decision) {
+            (RequestKind::Permission, decision) => Answer::Permission(PermissionReply::new(&decision)),
+            (RequestKind::Form { form: ElicitationForm::Form(fields), .. }, decision) => {
                 match elicitation::filled(fields, &decision) {
-                    Ok(Some(content)) => Answer::Filled(answer_of(content)),
+                    Ok(Some(content)) => Answer::Filled(own_form_answer(content)),
                     Ok(None) => Answer::Dismissed,
                     Err(why) => return self.ask_again(key, &why, &decision, out),
                 }
             }
-            (What::Form { .. }, Decision::Option { id, .. }) if id == "accept" => Answer::Filled(serde_json::json!({})),
-            (What::Form { .. }, _) => Answer::Dismissed,
+            (RequestKind::Form { .. }, Decision::Option { id, .. }) if id == "accept" => {
+                Answer::Filled(serde_json::json!({}))
+            }
+            (RequestKind::Form { .. }, _) => Answer::Dismissed,
         };
         let session = question.native.as_ref().and_then(|native| self.sessions.get_mut(native));
         if let Answer::Permission(reply) = &answer
@@ -338,9 +360,9 @@ impl OpenCode2 {
     /// Opens a form again with the reason why the answer does not fit.
     fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
         let Some(question) = self.asks.get_mut(key) else { return };
-        let What::Form { wanted, params, .. } = &question.what else { return };
+        let RequestKind::Form { form, params, .. } = &question.kind else { return };
         question.answer = None;
-        let ask = elicitation::once_more(key, wanted, params, why, decision);
+        let ask = elicitation::ask_again(key, form, params, why, decision);
         out.events.push(RuntimeEvent::Asked { native: question.native.clone(), ask: Box::new(ask) });
     }
 
@@ -350,11 +372,11 @@ impl OpenCode2 {
             // The re-read after the next connection sends it, if it is still needed.
             return;
         }
-        let Some(Asked { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
+        let Some(PendingRequest { native, kind, answer: Some(answer), .. }) = self.asks.get(key) else { return };
         let id = escape(key.id());
-        let owner = match what {
-            What::Form { owner, .. } => owner.clone(),
-            What::Permission => native.as_ref().map(|native| native.as_str().to_owned()).unwrap_or_default(),
+        let owner = match kind {
+            RequestKind::Form { owner, .. } => owner.clone(),
+            RequestKind::Permission => native.as_ref().map(|native| native.as_str().to_owned()).unwrap_or_default(),
         };
         let at = |rest: String| path(&NativeId::from(owner.as_str()), &rest);
         let (method, path, body) = match answer {
@@ -395,10 +417,10 @@ impl OpenCode2 {
                     return self.answer_lost(key, ANOTHER, out);
                 }
                 question.lost = Some(WAITS);
-                out.wake_after = Some(SOON);
+                out.wake_after = Some(STEP_TIME);
             }
             200 | 404 | 405 if dismissed && !older => self.send_answer(key, true, out),
-            400 | 422 if matches!(question.what, What::Form { .. }) && !dismissed => {
+            400 | 422 if matches!(question.kind, RequestKind::Form { .. }) && !dismissed => {
                 let why = format!("OpenCode does not accept that: {}", refused(reply));
                 self.ask_again(key, &why, &Decision::Value(None), out);
             }
@@ -406,9 +428,9 @@ impl OpenCode2 {
                 let native = question.native.clone();
                 self.asks.remove(key);
                 self.closed.insert(key.clone());
-                let what = format!("OpenCode did not accept the answer: {}", refused(reply));
+                let kind = format!("OpenCode did not accept the answer: {}", refused(reply));
                 out.events
-                    .push(RuntimeEvent::Event { native, draft: EventDraft::error("answer_not_taken", &what, None) });
+                    .push(RuntimeEvent::Event { native, draft: EventDraft::error("answer_not_taken", &kind, None) });
             }
         }
     }
@@ -426,9 +448,9 @@ impl OpenCode2 {
         question.replied = Some(option);
         if question.answer.is_none() {
             let session = question.native.as_ref().and_then(|native| self.sessions.get(native));
-            let ours = session.and_then(|session| session.spread);
-            let by = match (&question.replied, ours) {
-                (Some(Some(reply)), Some(ours)) if reply == ours => SPREAD,
+            let own_reply = session.and_then(|session| session.spread);
+            let by = match (&question.replied, own_reply) {
+                (Some(Some(reply)), Some(own_reply)) if reply == own_reply => SPREAD,
                 _ => ANOTHER,
             };
             self.answer_lost(key, by, out);
@@ -452,15 +474,16 @@ impl OpenCode2 {
     /// Reports answers that came too late, if the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         for key in count_waits(self.asks.iter_mut().map(|(key, question)| (key, &mut question.lost)), out) {
-            self.answer_lost(&key, NOBODY, out);
+            self.answer_lost(&key, NO_LONGER_OPEN, out);
         }
     }
 
     /// Closes the questions of a run that has ended.
     pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
-        let of = |question: &Asked| question.native.as_ref() == Some(native) && question.lost.is_none();
+        let is_pending =
+            |question: &PendingRequest| question.native.as_ref() == Some(native) && question.lost.is_none();
         let keys: Vec<RequestKey> =
-            self.asks.iter().filter(|(_, question)| of(question)).map(|(key, _)| key.clone()).collect();
+            self.asks.iter().filter(|(_, question)| is_pending(question)).map(|(key, _)| key.clone()).collect();
         for key in keys {
             let open = self.asks.remove(&key).is_some_and(|question| question.answer.is_none());
             self.closed.insert(key.clone());
@@ -510,7 +533,7 @@ impl OpenCode2 {
                 false => self.read_permission(Some(native), &bytes, raw),
             };
             match read {
-                Some((ask, what)) => self.show(Some(native), ask, what, out),
+                Some((ask, kind)) => self.show(Some(native), ask, kind, out),
                 None => {
                     let draft = EventDraft::raw(bytes, "a question that could not be parsed");
                     out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
@@ -520,22 +543,24 @@ impl OpenCode2 {
         let sent = |key: &RequestKey| {
             self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
         };
-        let of = |question: &Asked| {
+        let is_match = |question: &PendingRequest| {
             question.native.as_ref() == Some(native)
-                && matches!(question.what, What::Form { .. }) == forms
+                && matches!(question.kind, RequestKind::Form { .. }) == forms
                 && question.lost.is_none()
         };
-        let (still, gone): (Vec<_>, Vec<_>) =
-            self.asks.iter().filter(|(_, question)| of(question)).partition(|(_, question)| question.fresh);
-        let keys = |asks: Vec<(&RequestKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let (listed_again, removed): (Vec<_>, Vec<_>) =
+            self.asks.iter().filter(|(_, question)| is_match(question)).partition(|(_, question)| question.fresh);
+        let keys = |asks: Vec<(&RequestKey, &PendingRequest)>| {
+            asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+        };
         let again: Vec<_> =
-            still.into_iter().filter(|(key, question)| question.answer.is_some() && !sent(key)).collect();
-        let (again, gone) = (keys(again), keys(gone));
+            listed_again.into_iter().filter(|(key, question)| question.answer.is_some() && !sent(key)).collect();
+        let (again, removed) = (keys(again), keys(removed));
         // An answer that may be lost is sent again.
         for key in again {
             self.send_answer(&key, false, out);
         }
-        for key in gone {
+        for key in removed {
             if self.asks.get(&key).is_some_and(|question| question.answer.is_some()) {
                 // Presumably the answer arrived before the connection was lost.
                 self.asks.remove(&key);

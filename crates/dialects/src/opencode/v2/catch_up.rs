@@ -68,19 +68,19 @@ impl OpenCode2 {
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let opening = match session.stage {
-            Stage::Opening { ticket, known, goes_on } => {
+            Stage::Opening { ticket, known, continues } => {
                 session.stage = Stage::Open;
-                Some((ticket, known, goes_on))
+                Some((ticket, known, continues))
             }
             _ => None,
         };
-        if let Some((ticket, known, goes_on)) = opening {
+        if let Some((ticket, known, continues)) = opening {
             let mut drafts: Vec<EventDraft> = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.clone().map(|title| EventDraft::title(Some(title), None)));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
-            session.silent = known && !goes_on;
-            session.past = !goes_on;
-            if goes_on && session.progress.began {
+            session.is_replaying = known && !continues;
+            session.past = !continues;
+            if continues && session.progress.began {
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
@@ -90,10 +90,10 @@ impl OpenCode2 {
                 self.replay(native, &body, out);
             }
             Err(why) => {
-                let what = format!("the events of this session from that time could not be read: {why}");
+                let message = format!("the events of this session from that time could not be read: {why}");
                 out.events.push(RuntimeEvent::Event {
                     native: Some(native.clone()),
-                    draft: EventDraft::error("gap", &what, None),
+                    draft: EventDraft::error("gap", &message, None),
                 });
                 if let Some(session) = self.sessions.get_mut(native) {
                     session.progress.seq = None;
@@ -101,13 +101,13 @@ impl OpenCode2 {
             }
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
-        if std::mem::take(&mut session.silent) {
-            let what = "messages of this conversation from the time when no gateway was connected to OpenCode are \
+        if std::mem::take(&mut session.is_replaying) {
+            let message = "messages of this conversation from the time when no gateway was connected to OpenCode are \
                 not shown: how much was reported before is unknown";
             if session.progress.seq.is_some() {
                 out.events.push(RuntimeEvent::Event {
                     native: Some(native.clone()),
-                    draft: EventDraft::error("gap", what, None),
+                    draft: EventDraft::error("gap", message, None),
                 });
             }
             if session.busy {
@@ -202,15 +202,15 @@ impl OpenCode2 {
             session.unsure = UNSURE;
         }
         if self.sessions.get(native).is_some_and(|session| session.unsure > 0) {
-            out.wake_after = Some(SOON);
+            out.wake_after = Some(STEP_TIME);
         }
     }
 
     /// Ends a run that did not continue after a reconnect.
     pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let begun = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
-        let why = match begun {
+        let is_started = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
+        let why = match is_started {
             true => "OpenCode stopped in the middle of it",
             false => "OpenCode was stopped before it started the prompt",
         };

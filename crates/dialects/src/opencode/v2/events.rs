@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::super::super::jsonrpc::{member, object, owned};
 use super::super::super::updates::{chunk, content_chunk, text_block};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
-use super::super::events::{Tokens, checksum, gap, plan, sort_of, spending, stop_reason, usage};
-use super::super::{ANOTHER, SOON};
+use super::super::events::{Tokens, checksum, gap, plan, spending, stop_reason, tool_kind, usage};
+use super::super::{ANOTHER, STEP_TIME};
 use super::super::{QUEUE_BYTES, QUEUE_MAX, Stage};
 use super::{Frame, ModelRef, OpenCode2, Phase, Progress, UNSURE, parse};
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport};
@@ -18,11 +18,11 @@ use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport};
 /// Maximum number of items of a session's inbox; above it the oldest is removed, and an event reports that when it is begun.
 const INBOX_MAX: usize = 64;
 /// Maximum length of the text of an inbox item in a checkpoint, in bytes. For a longer one the next gateway process reports a gap.
-const WORDS_KEPT: usize = 4096;
+const TEXT_STORED_MAX: usize = 4096;
 /// Maximum number of unfinished texts and tool calls in a session; above it the first is removed.
 const UNDER_WAY_MAX: usize = 256;
 /// Maximum length of the input of a tool call that is stored until the call ends, in bytes: a question may be about it.
-const INPUT_KEPT: usize = 64 * 1024;
+const INPUT_STORED_MAX: usize = 64 * 1024;
 
 /// An unfinished text.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub(super) struct Waiting {
 }
 
 fn is_long(text: &Option<String>) -> bool {
-    text.as_ref().is_none_or(|text| text.len() > WORDS_KEPT)
+    text.as_ref().is_none_or(|text| text.len() > TEXT_STORED_MAX)
 }
 
 impl Waiting {
@@ -199,7 +199,7 @@ fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Val
 
 impl Progress {
     /// Records a lost connection: the next deltas of unfinished texts may not follow.
-    pub(super) fn broke_off(&mut self) {
+    pub(super) fn connection_lost(&mut self) {
         for part in self.parts.values_mut() {
             (part.held, part.gap) = (true, false);
         }
@@ -211,8 +211,8 @@ impl Progress {
         let part = self.parts.get_mut(key)?;
         if part.held {
             let first = !std::mem::replace(&mut part.gap, true);
-            let what = "a part of a message was missed: the complete text follows when it ends";
-            return first.then(|| gap(what, frame));
+            let message = "a part of a message was missed: the complete text follows when it ends";
+            return first.then(|| gap(message, frame));
         }
         (part.reported_len, part.sum) = (part.reported_len + delta.len(), checksum(part.sum, delta));
         Some(chunk(kind, Some(message), delta, Some(frame)))
@@ -261,15 +261,15 @@ const BOOKKEEPING: &[&str] = &[
 
 /// Makes an event for a conversation that is shorter than the reported one.
 fn taken_back(frame: &Bytes) -> EventDraft {
-    let what = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
+    let message = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
         it was reverted to";
-    EventDraft::error("taken_back", what, Some(frame))
+    EventDraft::error("taken_back", message, Some(frame))
 }
 
 /// Makes an event for a conversation that was forked from another session.
 fn forked(parent: &str, frame: &Bytes) -> EventDraft {
-    let what = format!("this conversation is a fork: the earlier messages are in the session {parent}");
-    EventDraft::error("gap", &what, Some(frame))
+    let message = format!("this conversation is a fork: the earlier messages are in the session {parent}");
+    EventDraft::error("gap", &message, Some(frame))
 }
 
 /// Makes an event for a model that did not answer, so that OpenCode retries.
@@ -294,7 +294,7 @@ impl OpenCode2 {
         let Some(session) = self.sessions.get_mut(&native) else {
             if event.sort == "form.created" && !name.starts_with("ses") {
                 // A form of a tool server without a session is shown in all sessions.
-                return self.asked(None, frame, event, out);
+                return self.question_received(None, frame, event, out);
             }
             if is_activity(&event.sort) && self.phase != Phase::Failed {
                 self.on_active(&native, out);
@@ -321,7 +321,7 @@ impl OpenCode2 {
         session.queue.push_back(frame.clone());
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
             session.queue.clear();
-            session.progress.broke_off();
+            session.progress.connection_lost();
             (session.queued, session.overflowed) = (0, true);
         }
         if missed {
@@ -344,7 +344,7 @@ impl OpenCode2 {
             }
             session.progress.seq = Some(durable.seq);
         }
-        if session.silent {
+        if session.is_replaying {
             // The state is updated, but nothing is reported.
             let mut unsaid = Outbox::default();
             return self.on_event(native, frame, event, live, &mut unsaid);
@@ -418,7 +418,7 @@ impl OpenCode2 {
                 // The session continues by itself, soon or when OpenCode is restarted.
                 Some("shutdown" | "superseded") => {
                     (session.busy, session.unsure) = (false, UNSURE);
-                    out.wake_after = Some(SOON);
+                    out.wake_after = Some(STEP_TIME);
                 }
                 _ => self.stops(native, frame, End::Cancelled, out),
             },
@@ -440,7 +440,7 @@ impl OpenCode2 {
             "revert.committed" => out.events.push(to_event(taken_back(frame))),
             "forked" => out.events.push(to_event(forked(data.parent.as_deref().unwrap_or_default(), frame))),
             "permission.asked" | "permission.v2.asked" | "form.created" => {
-                self.asked(Some(native), frame, event, out);
+                self.question_received(Some(native), frame, event, out);
             }
             "permission.replied" | "permission.v2.replied" => self.replied_to(data.request, data.reply, out),
             "form.replied" | "form.cancelled" => self.replied_to(data.id, None, out),
@@ -477,8 +477,8 @@ impl OpenCode2 {
         }
         let to_event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(waiting) = session.progress.inbox.remove(id) else {
-            let what = "a prompt of another client of OpenCode was missed";
-            return out.events.push(to_event(gap(what, frame)));
+            let message = "a prompt of another client of OpenCode was missed";
+            return out.events.push(to_event(gap(message, frame)));
         };
         if session.progress.prompt.is_none() && !session.progress.began {
             session.progress.begin();
@@ -538,13 +538,13 @@ impl OpenCode2 {
     }
 
     fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
-        let what = "this session was deleted in OpenCode";
+        let message = "this session was deleted in OpenCode";
         let Some(session) = self.sessions.get(native) else { return };
         if session.progress.prompt.is_some() || session.progress.began {
-            self.end(native, Some(frame), End::Failed(Some(what.into())), out);
+            self.end(native, Some(frame), End::Failed(Some(message.into())), out);
         }
         self.take_back_all(native, out);
-        let draft = EventDraft::error("session_deleted", what, Some(frame));
+        let draft = EventDraft::error("session_deleted", message, Some(frame));
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.sessions.remove(native);
     }
@@ -647,7 +647,7 @@ impl Progress {
                 self.tools.remove(&call.id);
             }
             Some(tool) => {
-                if let Some(input) = call.input.filter(|input| input.get().len() <= INPUT_KEPT) {
+                if let Some(input) = call.input.filter(|input| input.get().len() <= INPUT_STORED_MAX) {
                     tool.input = Some(owned(input));
                 }
             }
@@ -655,7 +655,7 @@ impl Progress {
                 if self.tools.len() >= UNDER_WAY_MAX {
                     self.tools.pop_first();
                 }
-                let input = call.input.filter(|input| input.get().len() <= INPUT_KEPT).map(owned);
+                let input = call.input.filter(|input| input.get().len() <= INPUT_STORED_MAX).map(owned);
                 self.tools.insert(call.id.clone(), Tool { name: name.clone(), input });
             }
         }
@@ -673,7 +673,7 @@ impl Progress {
             body["title"] = title.into();
         }
         if first {
-            body["kind"] = sort_of(&name).into();
+            body["kind"] = tool_kind(&name).into();
         }
         if !content.is_empty() {
             body["content"] = content.into();

@@ -35,16 +35,16 @@ use super::super::{
 use super::calls::{self, Models};
 use super::events::hash;
 use super::{
-    AGAIN, ANOTHER, SESSIONS_MAX, SOON, Stage, ask::CarriedAsks, ask::ClosedRequests, ask::fetch, done, escape,
-    health_version, password_failure, reply_body,
+    ANOTHER, REREAD_DELAY, SESSIONS_MAX, STEP_TIME, Stage, ask::CarriedAsks, ask::ClosedRequests, ask::fetch, done,
+    escape, health_version, password_failure, reply_body,
 };
-use ask::Asked;
+use ask::PendingRequest;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The error message for a server of the first generation.
 const PREDECESSOR: &str = "this server is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
-/// Pauses of [`SOON`] that a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
+/// Pauses of [`STEP_TIME`] that a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
 const UNSURE: u8 = 4;
 /// Maximum length of a checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out
 /// the texts of other clients' prompts that were not begun.
@@ -119,7 +119,7 @@ struct OpenCode2 {
     next: u64,
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
-    asks: BTreeMap<RequestKey, Asked>,
+    asks: BTreeMap<RequestKey, PendingRequest>,
     /// Questions above the limit of their session.
     held: HeldRequests,
     /// Closed questions, which are not asked again.
@@ -138,12 +138,12 @@ struct Session {
     /// `true` if the queue overflowed: the log has to be read once more.
     overflowed: bool,
     /// `true` if events are applied without being reported, because the gateway's log has them already.
-    silent: bool,
+    is_replaying: bool,
     /// `true` if the events that are read are of the past before the gateway knew the session.
     past: bool,
     /// `true` while the session works.
     busy: bool,
-    /// The number of pauses of [`SOON`] that are left for the session to continue.
+    /// The number of pauses of [`STEP_TIME`] that are left for the session to continue.
     unsure: u8,
     /// The gateway's answer that OpenCode may also apply to other questions.
     spread: Option<&'static str>,
@@ -223,9 +223,9 @@ fn listing(params: Option<&RawValue>) -> String {
         cursor: Option<String>,
     }
     let Listing { limit, cursor } = params.and_then(object).unwrap_or_default();
-    let place = cursor.map_or_else(|| "order=desc".into(), |cursor| format!("cursor={}", escape(&cursor)));
+    let position = cursor.map_or_else(|| "order=desc".into(), |cursor| format!("cursor={}", escape(&cursor)));
     let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
-    format!("/api/session?{place}{limit}")
+    format!("/api/session?{position}{limit}")
 }
 
 /// Returns the `data` of a reply.
@@ -340,7 +340,7 @@ impl Dialect for OpenCode2 {
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
-                session.progress.broke_off();
+                session.progress.connection_lost();
                 session.queue.clear();
                 (session.reading, session.queued, session.overflowed, session.unsure) = (true, 0, false, 0);
                 true
@@ -426,7 +426,7 @@ impl Dialect for OpenCode2 {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        let open = |question: &Asked| question.shown && question.answer.is_none();
+        let open = |question: &PendingRequest| question.displayed && question.answer.is_none();
         self.asks.iter().filter(|(_, question)| open(question)).map(|(key, _)| key.clone()).collect()
     }
 
@@ -504,7 +504,7 @@ impl OpenCode2 {
             return;
         }
         if self.failed_hello {
-            out.wake_after = Some(AGAIN);
+            out.wake_after = Some(REREAD_DELAY);
             return;
         }
         self.phase = Phase::Ready;
@@ -608,8 +608,8 @@ impl OpenCode2 {
         }
         self.asks.retain(|_, question| question.native.as_ref() != Some(&native));
         let mut session = Session::new(Stage::Seen, Some(cwd).filter(|cwd| !cwd.is_empty()));
-        let goes_on = carried.is_some_and(|carried| session.restored(&carried));
-        session.stage = Stage::Opening { ticket, known, goes_on };
+        let continues = carried.is_some_and(|carried| session.restored(&carried));
+        session.stage = Stage::Opening { ticket, known, continues };
         session.reading = true;
         self.sessions.insert(native.clone(), session);
         let path = path(&native, "");
@@ -636,7 +636,7 @@ impl OpenCode2 {
         let offered = models.into_iter().map(|Model { id, provider, name, limit }| {
             (format!("{provider}/{id}"), name.unwrap_or(id), limit.and_then(tokens))
         });
-        self.models = Models::of(offered.collect());
+        self.models = Models::new(offered.collect());
     }
 
     /// Handles a change of a session's model.
@@ -647,7 +647,7 @@ impl OpenCode2 {
             return;
         }
         session.progress.model = model;
-        if let Some(draft) = self.models.draft(session.progress.model.as_ref()).filter(|_| !session.silent) {
+        if let Some(draft) = self.models.draft(session.progress.model.as_ref()).filter(|_| !session.is_replaying) {
             out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
     }
@@ -675,8 +675,8 @@ impl OpenCode2 {
             "model.set" => {
                 let name = model_name(params)?;
                 let Some((provider, model)) = name.split_once('/').filter(|_| self.models.has(&name)) else {
-                    let what = format!("no such model: {name}; model.list lists them");
-                    return Err(RuntimeError::new(INVALID_PARAMS, what));
+                    let message = format!("no such model: {name}; model.list lists them");
+                    return Err(RuntimeError::new(INVALID_PARAMS, message));
                 };
                 let Some((native, _)) = session else {
                     return Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session"));
@@ -703,12 +703,12 @@ impl Session {
     fn restored(&mut self, carried: &CarriedState) -> bool {
         let Ok(progress) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
         self.progress = progress;
-        self.progress.broke_off();
+        self.progress.connection_lost();
         self.carried = CarriedAsks::new(&carried.asks);
         self.progress.prompt = carried.prompt.map(|ticket| {
-            let kept = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
+            let prompt = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
             // The log shows whether OpenCode has the prompt.
-            kept.unwrap_or_else(|| {
+            prompt.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (text, _) = input(&blocks.collect::<Vec<_>>());
                 Prompt { ticket, id: String::new(), text: hash(&text), taken: false, seen: false }
