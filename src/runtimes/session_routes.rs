@@ -180,7 +180,7 @@ impl SessionRoutes {
                     self.put(&sender, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
-            RuntimeEvent::Closed { native, why: reason } => {
+            RuntimeEvent::Closed { native, reason } => {
                 if let Some(sender) = self.natives.remove(&native) {
                     self.sessions.retain(|session| !session.same(&sender));
                     self.asks.retain(|_, asker| !asker.same(&sender));

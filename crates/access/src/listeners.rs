@@ -421,7 +421,7 @@ async fn remove_tls(state: Listeners, call: Call) -> RouteResult {
 async fn add_proxy(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let NewProxy { public_url } = call.json()?;
-    let url = parse_origin(&public_url).map_err(|why| Problem::invalid(format!("`public_url`: {why}")))?;
+    let url = parse_origin(&public_url).map_err(|reason| Problem::invalid(format!("`public_url`: {reason}")))?;
     state.set_proxy(Some(url)).await?;
     json(StatusCode::OK, &state.view().await)
 }

@@ -77,14 +77,14 @@ impl Linking {
     async fn change(&self, agent: String, wanted: LinkChange) -> Result<(), Problem> {
         let _alone = self.busy.lock().await;
         let Some((_, change)) = &self.does else { return Err(no_agent()) };
-        change(agent, wanted).await.map_err(|why| match why {
+        change(agent, wanted).await.map_err(|reason| match reason {
             LinkRefusal::NoAgent => no_agent(),
             LinkRefusal::Changed => Problem::new(
                 StatusCode::CONFLICT,
                 "link_changed",
                 "nothing was changed: the files are no longer as they were shown; look at the change again",
             ),
-            LinkRefusal::Refused(why) => refused(why),
+            LinkRefusal::Refused(reason) => refused(reason),
         })
     }
 }
@@ -99,8 +99,8 @@ fn no_agent() -> Problem {
     no_such("agent_not_found", "agent with a terminal of its own")
 }
 
-fn refused(why: String) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "link_refused", format!("nothing was changed: {why}"))
+fn refused(reason: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "link_refused", format!("nothing was changed: {reason}"))
 }
 
 /// `GET /v1/link`.

@@ -309,9 +309,9 @@ async fn begin(
 
 /// Waits until the runtime is ready.
 async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> {
-    let failed = |why: &str, stderr| {
+    let failed = |reason: &str, stderr| {
         let problem =
-            Problem::new(StatusCode::BAD_GATEWAY, "runtime_not_started", format!("{id} did not start: {why}"));
+            Problem::new(StatusCode::BAD_GATEWAY, "runtime_not_started", format!("{id} did not start: {reason}"));
         problem.with(ProblemMembers { stderr, ..ProblemMembers::default() })
     };
     let mut changed = state.core.directory.runtimes_changed();
@@ -322,8 +322,8 @@ async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> 
         match info.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => {
-                let why = info.problem.as_deref().unwrap_or("it ended");
-                return Err(failed(why, stderr_text(&info)));
+                let reason = info.problem.as_deref().unwrap_or("it ended");
+                return Err(failed(reason, stderr_text(&info)));
             }
             RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown if Instant::now() >= until => {
                 let seconds = READY_WAIT.as_secs();

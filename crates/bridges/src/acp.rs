@@ -74,7 +74,8 @@ pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<R
 /// Makes a unique name of this bridge.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
+    getrandom::fill(&mut random)
+        .map_err(|reason| anyhow::anyhow!("the system provides no random numbers: {reason}"))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
 }
 
@@ -172,12 +173,12 @@ impl Bridge {
     /// The gateway refuses this client.
     async fn run(&mut self, mut socket: LivenessSocket) -> anyhow::Result<()> {
         loop {
-            let why = match self.connected(socket).await? {
+            let reason = match self.connected(socket).await? {
                 End::Left => return Ok(()),
-                End::Lost(why) => why,
+                End::Lost(reason) => reason,
             };
             self.proxy.disconnected(&mut self.out);
-            self.out.log.push(format!("the connection to the gateway was lost ({why}); reconnecting"));
+            self.out.log.push(format!("the connection to the gateway was lost ({reason}); reconnecting"));
             self.log();
             match self.reconnect().await? {
                 Some(again) => socket = again,
@@ -218,11 +219,11 @@ impl Bridge {
                 message = from_gateway.next(), if out.editor.len() < MESSAGES_QUEUED => match message {
                     Some(Ok(Message::Text(text))) => self.proxy.gateway(&text, out),
                     Some(Ok(Message::Close(frame))) => match closed(frame.as_ref()) {
-                        Error::Lost(why) => break End::Lost(why),
+                        Error::Lost(reason) => break End::Lost(reason),
                         error => return Err(error.into()),
                     },
                     Some(Ok(_)) => {}
-                    Some(Err(why)) => break End::Lost(why.to_string()),
+                    Some(Err(reason)) => break End::Lost(reason.to_string()),
                     None => break End::Lost("closed".into()),
                 },
                 line = line, if self.proxy.is_ready() && out.gateway.is_empty() => match line {
@@ -292,7 +293,7 @@ fn forward(proxy: &mut AcpProxy, line: Line, out: &mut ProxyOutput) {
     match line {
         Line::Whole(line) => match String::from_utf8(line) {
             Ok(line) => proxy.editor(&line, out),
-            Err(why) => AcpProxy::invalid_utf8(why.as_bytes(), out),
+            Err(reason) => AcpProxy::invalid_utf8(reason.as_bytes(), out),
         },
         Line::TooLong(beginning) => AcpProxy::too_long(&beginning, LINE_MAX, out),
     }

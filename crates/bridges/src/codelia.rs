@@ -56,9 +56,9 @@ pub struct CodeliaTarget {
 pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> {
     let resolved = match resolve_target(&client, target).await {
         Ok(resolved) => resolved,
-        Err(why) => {
-            show_error(&why).await;
-            return Err(why);
+        Err(reason) => {
+            show_error(&reason).await;
+            return Err(reason);
         }
     };
     let mut bridge = Bridge { client, state: BridgeState::new(resolved), calls: JoinSet::new(), session: None };
@@ -69,7 +69,7 @@ pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> 
         tokio::select! {
             line = lines.recv() => match line {
                 Some(Ok(line)) => bridge.state.line(&line, &mut actions),
-                Some(Err(why)) => return Err(why.into()),
+                Some(Err(reason)) => return Err(reason.into()),
                 None => return Ok(()),
             },
             event = next(&mut bridge.session), if can_take_events => bridge.on_event(event, &mut actions),
@@ -84,8 +84,8 @@ pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> 
 
 /// Reports the error that prevents serving: the terminal UI shows output that looks like a runtime's error, if it has enough time, and
 /// exits with its runtime.
-pub async fn show_error(why: &anyhow::Error) {
-    let message = clean(&format!("Error: {why:#}\n"));
+pub async fn show_error(reason: &anyhow::Error) {
+    let message = clean(&format!("Error: {reason:#}\n"));
     let _ = std::io::stderr().write_all(message.as_bytes());
     tokio::time::sleep(ERROR_DISPLAY_TIME).await;
 }
@@ -121,9 +121,9 @@ impl Bridge {
                     self.state.on_event(event, actions);
                 }
             }
-            Err(why) => {
+            Err(reason) => {
                 self.session = None;
-                self.state.lost(&format!("{why:#}"), actions);
+                self.state.lost(&format!("{reason:#}"), actions);
             }
         }
     }
@@ -163,14 +163,14 @@ impl Bridge {
 async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool) -> Result<Box<RawValue>, NoReply> {
     let began = Instant::now();
     loop {
-        let why = match client.call_alone(method, params).await {
+        let reason = match client.call_alone(method, params).await {
             Ok(result) => return Ok(result),
             Err(error) => NoReply::from(error),
         };
-        match why {
-            NoReply::Refused(_) => return Err(why),
-            NoReply::Lost(_) if !retry => return Err(why),
-            NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > RETRY_TIME => return Err(why),
+        match reason {
+            NoReply::Refused(_) => return Err(reason),
+            NoReply::Lost(_) if !retry => return Err(reason),
+            NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > RETRY_TIME => return Err(reason),
             NoReply::Lost(_) | NoReply::NotSent(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
@@ -181,7 +181,8 @@ async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Resul
     let cwd = std::env::current_dir().context("the current folder")?;
     let CodeliaTarget { session, runtime, notice } = target;
     let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
+    getrandom::fill(&mut random)
+        .map_err(|reason| anyhow::anyhow!("the system provides no random numbers: {reason}"))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
     let mut resolved =
         BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
@@ -211,7 +212,7 @@ fn lines() -> mpsc::Receiver<std::io::Result<String>> {
                     Err(std::io::Error::other(format!("a line on stdin has more than {LINE_MAX} bytes")))
                 }
                 Ok(_) => Ok(String::from_utf8_lossy(&line).into_owned()),
-                Err(why) => Err(why),
+                Err(reason) => Err(reason),
             };
             let ended = outcome.is_err();
             if tx.blocking_send(outcome).is_err() || ended {

@@ -122,7 +122,7 @@ async fn serve_on(
         }
         // The agent disconnected before it sent a message.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(why) => Err(anyhow::anyhow!("no MCP session: {}", line(&why.to_string(), 200))),
+        Err(reason) => Err(anyhow::anyhow!("no MCP session: {}", line(&reason.to_string(), 200))),
     }
 }
 
@@ -267,7 +267,7 @@ impl<C: Carrier> Server<C> {
         let reply = match self.gateway.call(call).await {
             Ok(reply) => reply,
             Err(CallError::Refused { stale: Some(rev), .. }) => return Ok(format!("stale, now {rev}")),
-            Err(why) => return Err(explain(why, tool)),
+            Err(reason) => return Err(explain(reason, tool)),
         };
         drop(turn);
         if tool == "ui_ask" {
@@ -305,7 +305,7 @@ impl<C: Carrier> Server<C> {
                 Err(CallError::TimedOut { .. }) => {
                     return Ok(format!("{} (the gateway is not running now)", waiting()));
                 }
-                Err(why) => return Err(explain(why, "ui_wait")),
+                Err(reason) => return Err(explain(reason, "ui_wait")),
             };
             let ask: AskView = read(reply)?;
             let answer = match ask.state {
@@ -388,7 +388,7 @@ fn text<'a>(arguments: &'a JsonObject, name: &str) -> &'a str {
 /// Makes an idempotency key for the call: the gateway executes only one of the calls with the same key.
 fn new_key() -> Result<String, String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| format!("the system provides no random numbers: {why}"))?;
+    getrandom::fill(&mut random).map_err(|reason| format!("the system provides no random numbers: {reason}"))?;
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
@@ -402,13 +402,13 @@ fn read<T: DeserializeOwned>(reply: Value) -> Result<T, String> {
 fn explain(error: CallError, tool: &str) -> String {
     match error {
         CallError::Refused { detail, .. } => detail,
-        CallError::TimedOut { why, was_sent: false } => {
+        CallError::TimedOut { reason, was_sent: false } => {
             format!(
-                "{tool} was not carried out, and need not be repeated now: {why}. Go on with your task, and try later."
+                "{tool} was not carried out, and need not be repeated now: {reason}. Go on with your task, and try later."
             )
         }
-        CallError::TimedOut { why, was_sent: true } => format!(
-            "{tool} had no reply, and may or may not have been carried out: {why}. Go on with your task; later, ui_show shows the \
+        CallError::TimedOut { reason, was_sent: true } => format!(
+            "{tool} had no reply, and may or may not have been carried out: {reason}. Go on with your task; later, ui_show shows the \
              surface anew."
         ),
         CallError::AgentClosed => "stdin was closed".into(),

@@ -42,7 +42,7 @@ impl CallConnection {
     pub(crate) async fn open(address: &Address, timeouts: LivenessTimeouts) -> Result<Self, Error> {
         let mut connection = Self { socket: connect(address, NATIVE, timeouts).await?, next: 0 };
         connection.ask("initialize", &hello()).await.map_err(|error| match error {
-            Error::Lost(why) => Error::Unreached(why),
+            Error::Lost(reason) => Error::Unreached(reason),
             error => error,
         })?;
         Ok(connection)
@@ -64,7 +64,7 @@ impl CallConnection {
         self.next += 1;
         let id = json!(self.next);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
+        let lost = |reason: tungstenite::Error| Error::Lost(reason.to_string());
         let sent = tokio::time::timeout(TIMEOUT, self.socket.send(Message::text(message.to_string()))).await;
         sent.map_err(|_| Error::Lost("the gateway no longer reads from this connection".into()))?.map_err(lost)?;
         loop {
@@ -72,7 +72,7 @@ impl CallConnection {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(frame))) => return Err(closed(frame.as_ref())),
                 Some(Ok(_)) => continue,
-                Some(Err(why)) => return Err(lost(why)),
+                Some(Err(reason)) => return Err(lost(reason)),
                 None => return Err(Error::Lost("closed".into())),
             };
             let Ok(reply) = serde_json::from_str::<Reply>(&text) else { continue };
@@ -147,7 +147,7 @@ pub(crate) async fn connect(
     timeouts: LivenessTimeouts,
 ) -> Result<LivenessSocket, Error> {
     let dial = async {
-        let lost = |why: std::io::Error| Error::Unreached(why.to_string());
+        let lost = |reason: std::io::Error| Error::Unreached(reason.to_string());
         let bad = || Error::Address(address.url.clone());
         let authority = address.url.trim_end_matches('/').strip_prefix("http://").ok_or_else(bad)?;
         let mut request = format!("ws://{authority}{path}").into_client_request().map_err(|_| bad())?;
@@ -165,7 +165,7 @@ pub(crate) async fn connect(
             Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
                 Err(Error::Refused(format!("the gateway answered {}", answer.status())))
             }
-            Err(why) => Err(Error::Unreached(why.to_string())),
+            Err(reason) => Err(Error::Unreached(reason.to_string())),
         }
     };
     let slow = |_| Error::Unreached("the gateway does not respond".into());

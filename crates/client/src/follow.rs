@@ -188,7 +188,7 @@ impl Follower {
     async fn run_connection(&mut self, address: &Address) -> Result<String, FollowEnd> {
         let mut ws = match connect(address, NATIVE, self.timeouts).await {
             Ok(ws) => ws,
-            Err(Error::Unreached(why)) => return Ok(why),
+            Err(Error::Unreached(reason)) => return Ok(reason),
             Err(error) => return Err(error.into()),
         };
         if let FollowStart::Latest { runs, items } = self.begin {
@@ -198,7 +198,7 @@ impl Follower {
                     self.tx.send(Ok(ClientEvent::Older)).await.map_err(|_| FollowEnd::Dropped)?;
                 }
                 Ok(None) => self.begin = FollowStart::Start,
-                Err(Error::Unreached(why) | Error::Lost(why)) => return Ok(why),
+                Err(Error::Unreached(reason) | Error::Lost(reason)) => return Ok(reason),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -212,8 +212,8 @@ impl Follower {
         let attach = serde_json::to_value(attach).map_err(Error::from)?;
         for (id, method, params) in [("1", "initialize", hello()), ("2", "session.attach", attach)] {
             let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-            if let Err(why) = ws.send(Message::text(message.to_string())).await {
-                return Ok(why.to_string());
+            if let Err(reason) = ws.send(Message::text(message.to_string())).await {
+                return Ok(reason.to_string());
             }
         }
         loop {
@@ -227,11 +227,11 @@ impl Follower {
             let text = match next {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(frame))) => match closed(frame.as_ref()) {
-                    Error::Lost(why) => return Ok(why),
+                    Error::Lost(reason) => return Ok(reason),
                     error => return Err(error.into()),
                 },
                 Some(Ok(_)) => continue,
-                Some(Err(why)) => return Ok(why.to_string()),
+                Some(Err(reason)) => return Ok(reason.to_string()),
                 None => return Ok("closed".into()),
             };
             let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
@@ -299,7 +299,7 @@ async fn latest(
     items: usize,
 ) -> Result<Option<String>, Error> {
     let mut connection = CallConnection::open(address, timeouts).await?;
-    let session_id = Some(session.parse().map_err(|why: BadId| Error::Address(why.to_string()))?);
+    let session_id = Some(session.parse().map_err(|reason: BadId| Error::Address(reason.to_string()))?);
     let mut params = HistoryParams { session_id, limit: Some(LATEST_PAGE), merge: true, ..HistoryParams::default() };
     params.before = Some("now".to_owned());
     let (mut started, mut seen, mut bytes) = (0, 0, 0);

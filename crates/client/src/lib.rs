@@ -232,8 +232,8 @@ impl Pieces {
 }
 
 /// Makes the error of a connection that was lost during an HTTP call.
-fn lost(why: reqwest::Error) -> Error {
-    Error::Lost(if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() })
+fn lost(reason: reqwest::Error) -> Error {
+    Error::Lost(if reason.is_timeout() { "it took too long".to_owned() } else { reason.without_url().to_string() })
 }
 
 impl Client {
@@ -459,7 +459,7 @@ impl Client {
             None => {
                 let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
                 let made = builder.connect_timeout(TIMEOUT).pool_idle_timeout(IDLE).build();
-                let made = made.map_err(|why| Error::Unreached(why.to_string()))?;
+                let made = made.map_err(|reason| Error::Unreached(reason.to_string()))?;
                 self.http.get_or_init(|| made)
             }
         };
@@ -476,8 +476,8 @@ impl Client {
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);
         }
-        request.send().await.map_err(|why| {
-            if why.is_connect() { Error::Unreached("nothing responds at its address".into()) } else { lost(why) }
+        request.send().await.map_err(|reason| {
+            if reason.is_connect() { Error::Unreached("nothing responds at its address".into()) } else { lost(reason) }
         })
     }
 

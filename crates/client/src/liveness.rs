@@ -180,8 +180,8 @@ impl Stream for LivenessSocket {
             match silence {
                 Silence::Ask => self.ping = true,
                 Silence::Dead => {
-                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, self.watch.message());
-                    return Poll::Ready(Some(Err(Error::Io(why))));
+                    let reason = std::io::Error::new(std::io::ErrorKind::TimedOut, self.watch.message());
+                    return Poll::Ready(Some(Err(Error::Io(reason))));
                 }
             }
         }

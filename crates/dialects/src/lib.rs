@@ -340,7 +340,7 @@ pub enum RuntimeEvent {
         /// The session.
         native: NativeId,
         /// The reason, as text.
-        why: String,
+        reason: String,
     },
     /// The reported part of an endpoint's session, including this step. It is stored in one commit with those events,
     /// and returned with [`ResumeTarget::carried`] when the session is opened again, by this gateway process or the

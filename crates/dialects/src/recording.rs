@@ -98,12 +98,12 @@ pub struct RecordingError {
     /// The number of the line, from 1.
     pub line: usize,
     /// The reason why it cannot be used.
-    pub why: String,
+    pub reason: String,
 }
 
 impl std::fmt::Display for RecordingError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: {}", self.line, self.why)
+        write!(f, "line {}: {}", self.line, self.reason)
     }
 }
 
@@ -137,8 +137,10 @@ pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> 
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
-            let entry = serde_json::from_str(line)
-                .map_err(|error| RecordingError { line: at + 1, why: format!("not a line of a recording: {error}") })?;
+            let entry = serde_json::from_str(line).map_err(|error| RecordingError {
+                line: at + 1,
+                reason: format!("not a line of a recording: {error}"),
+            })?;
             Ok((at + 1, entry))
         })
         .collect()
@@ -151,7 +153,7 @@ pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> 
 pub fn head(entries: &[(usize, RecordingEntry)]) -> Result<Option<RecordingHead>, RecordingError> {
     let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
     let head = serde_json::from_str(&entry.line);
-    head.map(Some).map_err(|error| RecordingError { line: *at, why: format!("not a runtime description: {error}") })
+    head.map(Some).map_err(|error| RecordingError { line: *at, reason: format!("not a runtime description: {error}") })
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Carrier for SessionCalls {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Ok(Err(Problem { detail, more, .. })) => return Err(CallError::Refused { detail, stale: more.rev }),
-                Err(_) => return Err(CallError::TimedOut { why: "it does not respond".into(), was_sent: true }),
+                Err(_) => return Err(CallError::TimedOut { reason: "it does not respond".into(), was_sent: true }),
             }
         }
     }

@@ -81,7 +81,7 @@ fn summary(event: RuntimeEvent) -> Option<String> {
         RuntimeEvent::AnswerLost { key, elsewhere, .. } => {
             format!("lost {} {:?}", key.id(), (elsewhere.by, elsewhere.option_id))
         }
-        RuntimeEvent::Closed { why, .. } => format!("closed {why}"),
+        RuntimeEvent::Closed { reason, .. } => format!("closed {reason}"),
         RuntimeEvent::Opened { .. } => "opened".into(),
         RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. } | RuntimeEvent::Spent { .. } => return None,
         other => format!("{other:?}"),

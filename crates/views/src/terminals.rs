@@ -93,9 +93,9 @@ async fn ws(state: TerminalsState, call: Call) -> RouteResult {
         }
     };
     let attached = attachment::attach(&state.folder, &id, typing.is_ok()).await;
-    let (_, reader, writer) = attached.map_err(|why| match why {
+    let (_, reader, writer) = attached.map_err(|reason| match reason {
         TerminalError::NotFound(_) => missing(),
-        why => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {why}")),
+        reason => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {reason}")),
     })?;
     let charge = state.core.account(&caller).nothing();
     Ok(upgrade(
@@ -119,7 +119,10 @@ enum ToPage {
     /// The program ended; the connection ends.
     Exited { code: Option<i32>, signal: Option<i32> },
     /// The terminal no longer exists; the connection ends.
-    Gone { why: String },
+    Gone {
+        #[serde(rename = "why")]
+        reason: String,
+    },
     /// A message was not accepted.
     Refused { code: &'static str, detail: String },
 }
@@ -171,10 +174,10 @@ impl SocketProtocol for TerminalSocket {
         };
         let message = match object::from_str::<FromPage>(text) {
             Ok(message) => message,
-            Err(why) => return refuse("bad_message", format!("the message is not understood: {why}")),
+            Err(reason) => return refuse("bad_message", format!("the message is not understood: {reason}")),
         };
-        if let Err((code, why)) = &self.typing {
-            return refuse(*code, why.clone());
+        if let Err((code, reason)) = &self.typing {
+            return refuse(*code, reason.clone());
         }
         let writer = self.writer.clone();
         match message {
@@ -184,14 +187,14 @@ impl SocketProtocol for TerminalSocket {
             FromPage::Input { data } => Some(Box::pin(async move {
                 match writer.input(Bytes::from(data)).await {
                     Ok(()) => Vec::new(),
-                    Err(why) => ToPage::refused("not_typed", why.to_string()),
+                    Err(reason) => ToPage::refused("not_typed", reason.to_string()),
                 }
             })),
             FromPage::Size { rows, cols } => match (TerminalSize { rows, cols }).within_limits() {
                 Some(size) => Some(Box::pin(async move {
                     match writer.send(&ToHost::Own(size)).await {
                         Ok(()) => Vec::new(),
-                        Err(why) => ToPage::refused("not_typed", why.to_string()),
+                        Err(reason) => ToPage::refused("not_typed", reason.to_string()),
                     }
                 })),
                 None => refuse("bad_message", "a size has at least one line and one column".into()),
@@ -229,9 +232,9 @@ impl SocketProtocol for TerminalSocket {
                         self.ended = true;
                         ToPage::Exited { code: exit.code, signal: exit.signal }.write(&mut out);
                     }
-                    FromHost::Bye(why) => {
+                    FromHost::Bye(reason) => {
                         self.ended = true;
-                        ToPage::Gone { why }.write(&mut out);
+                        ToPage::Gone { reason }.write(&mut out);
                     }
                 }
                 return Some(out);

@@ -340,8 +340,8 @@ impl AcpProxy {
                 return out.editor.push_back(failure("null", -32600, message, "invalid_request"));
             }
             Ok(message) => message,
-            Err(why) => {
-                let message = format!("not a JSON-RPC message: {why}");
+            Err(reason) => {
+                let message = format!("not a JSON-RPC message: {reason}");
                 return out.editor.push_back(failure("null", -32700, &message, "parse_error"));
             }
         };

@@ -74,13 +74,13 @@ pub(super) enum Number {
     /// The next number among the events of its run.
     Next,
     /// The next number, for the entry of a user's message.
-    OfUser,
+    User,
     /// The number that was assigned.
-    Given(i64),
+    Fixed(i64),
 }
 
 /// The number of an event that is not in the log, but is a notice of the gateway to this client.
-const NOTICE: Number = Number::Given(-1);
+const NOTICE: Number = Number::Fixed(-1);
 
 /// Text joined from chunks.
 #[derive(Default)]
@@ -156,10 +156,10 @@ impl EventTranslator {
     pub(super) fn finish(&mut self, messages: &mut [UiMessage]) {
         for message in messages {
             let UiMessage::Event { run, event, own, number } = message else { continue };
-            *number = Number::Given(match number {
+            *number = Number::Fixed(match number {
                 Number::Next => self.numbers.next(run, false),
-                Number::OfUser => self.numbers.next(run, true),
-                Number::Given(given) => *given,
+                Number::User => self.numbers.next(run, true),
+                Number::Fixed(given) => *given,
             });
             if let (Some(at), None) = (self.at, own) {
                 *event = format!(r#"{{"timestamp":{},{}"#, at.as_millis(), &event[1..]);
@@ -263,7 +263,7 @@ impl EventTranslator {
         match entry {
             EntryBody::Message { role: Role::User, content, .. } => {
                 if past || !self.is_own(run) {
-                    let content = text_of(&content);
+                    let content = content_text(&content);
                     event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
                 } else {
                     // The prompt has its number, although it is not echoed.
@@ -272,7 +272,7 @@ impl EventTranslator {
             }
             EntryBody::Message { role, id, parent, content } => {
                 let message = (id, parent);
-                self.chunk(run, role == Role::Thought, message, &text_of(&content), &mut out);
+                self.chunk(run, role == Role::Thought, message, &content_text(&content), &mut out);
             }
             EntryBody::Tool { id, update, .. } => self.tool(run, &id, update, &mut out),
             EntryBody::Plan(entries) => self.plan(run, &entries, &mut out),
@@ -349,7 +349,7 @@ impl EventTranslator {
     fn runtime_status(&mut self, body: Option<RuntimeStatusBody>, out: &mut Vec<UiMessage>) {
         let Some(RuntimeStatusBody { status, message, exit, .. }) = body else { return };
         match message.or_else(|| exit?.reason) {
-            Some(why) => self.notice(&format!("the agent: {status}: {why}"), out),
+            Some(reason) => self.notice(&format!("the agent: {status}: {reason}"), out),
             None if status != "attached" => self.notice(&format!("the agent: {status}"), out),
             None => {}
         }
@@ -412,7 +412,7 @@ impl EventTranslator {
                     match seen.kind_name.as_deref() {
                         Some("final") => self.finished = true,
                         Some("text") => self.last = seen.content.as_ref().and_then(Value::as_str).unwrap_or("").into(),
-                        Some("hidden_user_message") => number = Number::OfUser,
+                        Some("hidden_user_message") => number = Number::User,
                         _ => {}
                     }
                 }
@@ -687,7 +687,7 @@ impl Tool {
         for content in self.call.content() {
             match content {
                 ToolContent::Text(text) | ToolContent::Terminal(Some(text)) => output.push_str(text),
-                ToolContent::Block(block) => output.push_str(&text_of(&Content::Block(block.clone()))),
+                ToolContent::Block(block) => output.push_str(&content_text(&Content::Block(block.clone()))),
                 ToolContent::Diff { .. } | ToolContent::Terminal(None) | ToolContent::Other(_) => {}
             }
         }
@@ -780,7 +780,7 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
 
 /// Sends an agent event of the log.
 fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
-    let number = if event["type"] == "hidden_user_message" { Number::OfUser } else { Number::Next };
+    let number = if event["type"] == "hidden_user_message" { Number::User } else { Number::Next };
     out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), own: None, number });
 }
 
@@ -801,7 +801,7 @@ fn own_message(envelope: &EventEnvelope) -> Option<RuntimeNotification> {
 }
 
 /// The text of a content block; other content is named.
-fn text_of(content: &Content) -> String {
+fn content_text(content: &Content) -> String {
     let block = match content {
         Content::Text(text) => return text.clone(),
         Content::Block(block) => block,

@@ -184,7 +184,7 @@ impl PanelQueue {
     pub(super) fn next(&mut self, actions: &mut Vec<PanelAction>) {
         while self.current.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
-            let panel = panel_of(&request, self.limit);
+            let panel = panel_for(&request, self.limit);
             let has_panel = match panel {
                 Panel::Confirm | Panel::TooRisky => self.panels.supports_confirm,
                 Panel::Prompt => self.panels.supports_prompt,
@@ -304,8 +304,8 @@ impl PanelQueue {
                         }
                         self.answered.push_back(request);
                     }
-                    Err(why) => {
-                        actions.push(PanelAction::Notice(why));
+                    Err(reason) => {
+                        actions.push(PanelAction::Notice(reason));
                         self.waiting.push_front(request);
                     }
                 }
@@ -321,11 +321,11 @@ impl PanelQueue {
     }
 
     /// Drops a question that the terminal UI could not show: it is left to other clients, and the next one may be shown.
-    pub(super) fn show_failed(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
+    pub(super) fn show_failed(&mut self, id: &str, reason: &str, actions: &mut Vec<PanelAction>) {
         match self.current.take() {
             Some(CurrentPanel::Question(request, _)) if panel_id(&request) == id => {
                 actions.push(PanelAction::Notice(format!(
-                    "request, to be answered in another client ({why}): {}",
+                    "request, to be answered in another client ({reason}): {}",
                     request.title
                 )));
             }
@@ -344,10 +344,10 @@ impl PanelQueue {
     }
 
     /// Reports an answer that the gateway refused; with `closed`, the question is closed.
-    pub(super) fn refused(&mut self, id: &str, why: &str, closed: bool, actions: &mut Vec<PanelAction>) {
+    pub(super) fn refused(&mut self, id: &str, reason: &str, closed: bool, actions: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
-        actions.push(PanelAction::Notice(format!("your answer was not accepted: {why}")));
+        actions.push(PanelAction::Notice(format!("your answer was not accepted: {reason}")));
         if !closed {
             self.waiting.push_front(request);
             self.next(actions);
@@ -380,14 +380,14 @@ fn rejection(request: &Request) -> Option<&Offer> {
 }
 
 /// The option that an answer chooses.
-fn option_of(action: &AnswerAction) -> Option<&str> {
+fn option_id(action: &AnswerAction) -> Option<&str> {
     action.answer.as_ref()?.option_id.as_deref()
 }
 
 /// The gateway's verb for an option, with the agent's label quoted beside it.
-fn text_of(request: &Request, option: &str) -> String {
+fn action_text(request: &Request, option: &str) -> String {
     let actions = answers::actions(request, Answerer::UNLIMITED);
-    actions.iter().find(|action| option_of(action) == Some(option)).map(AnswerAction::text).unwrap_or_default()
+    actions.iter().find(|action| option_id(action) == Some(option)).map(AnswerAction::text).unwrap_or_default()
 }
 
 /// Returns whether the request is riskier than this device may allow.
@@ -410,7 +410,7 @@ fn single_option(request: &Request, kind: Choice) -> Option<&Offer> {
     all.next().filter(|_| all.next().is_none() && request.allow_remember)
 }
 
-fn panel_of(request: &Request, limit: Option<Risk>) -> Panel {
+fn panel_for(request: &Request, limit: Option<Risk>) -> Panel {
     match request.kind {
         _ if is_too_risky(request, limit) => Panel::TooRisky,
         RequestType::Prompt => Panel::Prompt,
@@ -442,7 +442,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
             };
             let allow_always = allow_always(request, limit);
             if let Some(allow_always) = allow_always {
-                message.push_str(&format!("\n\n{REMEMBER}\n- {}", text_of(request, &allow_always.id)));
+                message.push_str(&format!("\n\n{REMEMBER}\n- {}", action_text(request, &allow_always.id)));
             }
             let mut heading = allow_always.is_some();
             for warning in &request.warnings {
@@ -454,7 +454,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
                 message.push_str(&format!("Warning: {warning}"));
             }
             let label = |offer: Option<&Offer>, role: AnswerRole| {
-                offer.map_or_else(|| role.rule().verb.to_owned(), |offer| text_of(request, &offer.id))
+                offer.map_or_else(|| role.rule().verb.to_owned(), |offer| action_text(request, &offer.id))
             };
             json!({
                 "title": request.title, "message": message,
@@ -478,7 +478,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
             let device = Answerer { may_approve: true, approve_up_to: limit };
             let actions = answers::actions(request, device);
             let available = actions.iter().filter(|action| action.unavailable.is_none());
-            let item = |action: &AnswerAction| Some(json!({ "id": option_of(action)?, "label": action.text() }));
+            let item = |action: &AnswerAction| Some(json!({ "id": option_id(action)?, "label": action.text() }));
             let items: Vec<Value> = available.filter_map(item).collect();
             json!({ "title": request.title, "items": items, "multi": false })
         }

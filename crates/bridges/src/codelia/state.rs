@@ -221,8 +221,8 @@ impl BridgeState {
                     self.panel_queue.on_answer(&id, PanelReply::Cancelled, &mut actions)
                 }
                 (Some(error), _) => {
-                    let why = error.message.as_deref().unwrap_or("it answered with an error");
-                    self.panel_queue.show_failed(&id, why, &mut actions);
+                    let reason = error.message.as_deref().unwrap_or("it answered with an error");
+                    self.panel_queue.show_failed(&id, reason, &mut actions);
                 }
                 (None, None) => {}
             }
@@ -445,10 +445,10 @@ impl BridgeState {
                 self.send_messages(messages, out);
             }
             ClientEvent::Live => self.finish_history(out),
-            ClientEvent::Lost(why) => {
+            ClientEvent::Lost(reason) => {
                 if !std::mem::replace(&mut self.disconnected, true) {
-                    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-                    self.notice(&format!("the gateway does not respond{why}: this continues when it is back"), out);
+                    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+                    self.notice(&format!("the gateway does not respond{reason}: this continues when it is back"), out);
                 }
             }
             ClientEvent::Older => {
@@ -494,18 +494,18 @@ impl BridgeState {
     }
 
     /// Reports that the session can no longer be followed.
-    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<BridgeAction>) {
+    pub(super) fn lost(&mut self, reason: &str, out: &mut Vec<BridgeAction>) {
         let session = self.session.take();
         if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
-            out.push(refuse(&id, -32004, why));
+            out.push(refuse(&id, -32004, reason));
         } else {
-            self.notice(&format!("error: {why}"), out);
+            self.notice(&format!("error: {reason}"), out);
             if let (Some(run), Some(_)) = (self.translator.current_run().map(|(run, _)| run.to_owned()), session) {
                 out.push(status(&run, RunStatus::Error.as_str(), Some("the session is gone")));
             }
         }
         for start in std::mem::take(&mut self.delayed_starts) {
-            out.push(refuse(&start.id, -32004, why));
+            out.push(refuse(&start.id, -32004, reason));
         }
     }
 
@@ -610,7 +610,7 @@ impl BridgeState {
             UiMessage::Event { run, event, own, number } => {
                 let mut params = own.unwrap_or_default();
                 ui_protocol::set(&mut params, "run_id", &run);
-                if let Number::Given(seq) = number {
+                if let Number::Fixed(seq) = number {
                     ui_protocol::set(&mut params, "seq", &seq);
                 }
                 if let Ok(event) = RawValue::from_string(event) {

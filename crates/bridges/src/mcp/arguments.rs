@@ -193,8 +193,8 @@ mod tests {
             ("ui_update", json!({"surface": "a", "expect_rev": 1.5}), "a whole number"),
             ("ui_html", json!({"surface": "a", "html": "<p>", "text": 1}), "`text` must be a string"),
         ] {
-            let why = checked(tool, given.clone()).unwrap_err();
-            assert!(why.contains(words), "{tool} {given}: {why}");
+            let reason = checked(tool, given.clone()).unwrap_err();
+            assert!(reason.contains(words), "{tool} {given}: {reason}");
         }
     }
 }

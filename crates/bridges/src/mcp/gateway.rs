@@ -45,7 +45,7 @@ pub enum CallError {
     /// There was no reply in time.
     TimedOut {
         /// The last reason.
-        why: String,
+        reason: String,
         /// `true` if the gateway may have executed the call.
         was_sent: bool,
     },
@@ -117,14 +117,14 @@ impl Carrier for Gateway {
         let path = format!("/v1/sessions/{}{}", self.session, call.path);
         let mut backoff = Backoff::default();
         let mut unauthorized_since = None;
-        let (mut why, mut was_sent) = (String::new(), false);
+        let (mut reason, mut was_sent) = (String::new(), false);
         let mut agent_closed = self.agent_closed.clone();
         loop {
             let reply = tokio::select! {
                 reply = self.client.http(call.method, &path, call.body, call.key) => reply,
                 () = tokio::time::sleep_until(call.deadline) => {
                     let no_response = || "it does not respond".to_owned();
-                    return Err(CallError::TimedOut { why: if why.is_empty() { no_response() } else { why }, was_sent: true });
+                    return Err(CallError::TimedOut { reason: if reason.is_empty() { no_response() } else { reason }, was_sent: true });
                 }
                 // A call that was sent still waits for its reply: the agent may have written its last calls and closed stdin. The deadline
                 // of the service's end limits the wait.
@@ -139,22 +139,22 @@ impl Carrier for Gateway {
                     }
                     // A refusal that waiting cannot resolve specifies no time.
                     (429, Some(after), problem) => {
-                        why = detail(&problem);
+                        reason = detail(&problem);
                         pause = after.max(pause);
                         None
                     }
                     (409, _, problem) if problem.code == "runtime_gone" => Some(detail(&problem)),
                     // The gateway is starting or stopping.
                     (502..=504, _, problem) => {
-                        why = detail(&problem);
+                        reason = detail(&problem);
                         None
                     }
                     (_, _, problem) => return Err(CallError::refused(&problem)),
                 },
-                Err(Error::Refused(why)) => Some(why),
+                Err(Error::Refused(reason)) => Some(reason),
                 Err(error) => {
                     was_sent |= !matches!(error, Error::Unreached(_) | Error::Address(_));
-                    why = line(&error.to_string(), DETAIL_MAX);
+                    reason = line(&error.to_string(), DETAIL_MAX);
                     None
                 }
             };
@@ -162,12 +162,12 @@ impl Carrier for Gateway {
                 if unauthorized_since.get_or_insert_with(Instant::now).elapsed() >= self.token_grace {
                     return Err(CallError::Refused { detail, stale: None });
                 }
-                why = detail;
+                reason = detail;
             } else {
                 unauthorized_since = None;
             }
             if Instant::now() + pause >= call.deadline {
-                return Err(CallError::TimedOut { why, was_sent });
+                return Err(CallError::TimedOut { reason, was_sent });
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -193,9 +193,9 @@ fn token(file: &Path) -> Result<String, String> {
         Ok(opened) => std::fs::File::from(opened),
         Err(rustix::io::Errno::NOENT) => return Err("this session has no token: it may have ended".into()),
         Err(rustix::io::Errno::LOOP) => return Err(format!("{path} is a link: the gateway writes a plain file")),
-        Err(why) => return Err(format!("cannot read {path}: {why}")),
+        Err(reason) => return Err(format!("cannot read {path}: {reason}")),
     };
-    let about = opened.metadata().map_err(|why| format!("cannot read {path}: {why}"))?;
+    let about = opened.metadata().map_err(|reason| format!("cannot read {path}: {reason}"))?;
     if !about.is_file() {
         return Err(format!("{path} is not a plain file"));
     }
@@ -206,7 +206,7 @@ fn token(file: &Path) -> Result<String, String> {
         return Err(format!("others can read {path}: its mode must be 0600"));
     }
     let mut text = String::new();
-    opened.take(TOKEN_MAX).read_to_string(&mut text).map_err(|why| format!("cannot read {path}: {why}"))?;
+    opened.take(TOKEN_MAX).read_to_string(&mut text).map_err(|reason| format!("cannot read {path}: {reason}"))?;
     let text = text.trim();
     let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_token.then(|| text.to_owned()).ok_or_else(|| format!("{path} has no token"))

@@ -23,10 +23,10 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
     let request = match read_message(message) {
         Ok(JsonRpcMessage::Request(request)) => request,
         Ok(_) | Err(Unread::Ignored(None)) => return None,
-        Err(Unread::Refused(id, why)) => return error(id, *why),
-        Err(Unread::Ignored(Some(why))) => {
-            let why = format!("the body is not an MCP message: {why}");
-            return error(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
+        Err(Unread::Refused(id, reason)) => return error(id, *reason),
+        Err(Unread::Ignored(Some(reason))) => {
+            let reason = format!("the body is not an MCP message: {reason}");
+            return error(None, ErrorData::new(ErrorCode::PARSE_ERROR, reason, None));
         }
     };
     let (id, begins) = (request.id.clone(), matches!(request.request, ClientRequest::InitializeRequest(_)));

@@ -76,8 +76,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
             }
             Err(Unread::Ignored(None)) => None,
             // A message that cannot be answered is reported on stderr, as by other servers.
-            Err(Unread::Ignored(Some(why))) => {
-                log(&format!("a message of the agent was ignored: {why}"));
+            Err(Unread::Ignored(Some(reason))) => {
+                log(&format!("a message of the agent was ignored: {reason}"));
                 None
             }
         }
@@ -119,7 +119,7 @@ pub(super) fn read_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Unread> 
     }
     let message = match serde_json::from_slice::<ClientJsonRpcMessage>(text) {
         Ok(message) => message,
-        Err(why) => {
+        Err(reason) => {
             return Err(match serde_json::from_slice::<Head>(text) {
                 Ok(Head { id: Some(id), method: Some(_) }) => {
                     let error = ErrorData::invalid_request("the message is not an MCP request", None);
@@ -127,7 +127,7 @@ pub(super) fn read_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Unread> 
                 }
                 // Notifications of other versions are ignored.
                 Ok(Head { method: Some(_), .. }) => Unread::Ignored(None),
-                _ => Unread::Ignored(Some(line(&why.to_string(), 200))),
+                _ => Unread::Ignored(Some(line(&reason.to_string(), 200))),
             });
         }
     };

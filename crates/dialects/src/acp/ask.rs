@@ -186,7 +186,7 @@ impl Acp {
     }
 
     fn has_capacity(&self, native: Option<&NativeId>) -> bool {
-        let own = self.asks.values().filter(|asked| asked.native() == native).count();
+        let own = self.asks.values().filter(|request| request.native() == native).count();
         held::has_capacity(own, self.asks.len())
     }
 
@@ -276,7 +276,7 @@ impl Acp {
         ask.subject = reading::about(announced, &call, self.agent.as_deref());
         ask.message = reading::message(&call);
         ask.editable = object::<Asking<'_>>(&wait.params)
-            .and_then(|asked| object::<Meta>(asked.meta?))
+            .and_then(|request| object::<Meta>(request.meta?))
             .map(|meta| meta.plexus.editable);
         ask.tool_call_id.clone_from(&wait.tool);
         ask
@@ -292,7 +292,7 @@ impl Acp {
             if session != native || wait.tool.as_deref() != Some(tool) {
                 continue;
             }
-            let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
+            let options = object::<Asking<'_>>(&wait.params).and_then(|request| offers(&request.options));
             let ask =
                 AgentRequest { options: options.unwrap_or_default(), ..self.build_request(key, native, wait, frame) };
             out.events.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });

@@ -76,8 +76,8 @@ impl Acp {
                 sets: Some(SettingChange::SignedIn(true)),
             }),
             _ => {
-                let why = format!("auth.login needs {{\"method_id\": a sign-in method}}. {}", self.offered());
-                Err(RuntimeError::new(INVALID_PARAMS, why))
+                let reason = format!("auth.login needs {{\"method_id\": a sign-in method}}. {}", self.offered());
+                Err(RuntimeError::new(INVALID_PARAMS, reason))
             }
         }
     }
@@ -170,8 +170,8 @@ impl Acp {
                 }
                 (Some(SettingChange::Mode(mode)), _) => Some(mode_draft(mode.clone(), frame)),
                 (Some(SettingChange::End), _) => {
-                    let why = "a client closed this session in the agent: its next prompt will fail";
-                    Some(EventDraft::error("session_ended", why, Some(frame)))
+                    let reason = "a client closed this session in the agent: its next prompt will fail";
+                    Some(EventDraft::error("session_ended", reason, Some(frame)))
                 }
                 (Some(SettingChange::Option | SettingChange::SignedIn(_)) | None, _) => None,
             };

@@ -147,8 +147,8 @@ impl Acp {
             return self.refuse_unreadable(frame, (&key, native), method, out);
         };
         if self.jobs.len() >= JOBS_MAX {
-            let why = format!("{JOBS_MAX} requests are in progress already");
-            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
+            let reason = format!("{JOBS_MAX} requests are in progress already");
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &reason));
         }
         // Terminals of the gateway are not offered to clients.
         let made = method.starts_with("terminal/") && method != "terminal/create";
@@ -169,8 +169,8 @@ impl Acp {
         out: &mut Outbox,
     ) {
         self.raw(frame, native, "a request that could not be parsed: refused", out);
-        let why = format!("{method}: these parameters, or this session, are not known here");
-        out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &why));
+        let reason = format!("{method}: these parameters, or this session, are not known here");
+        out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &reason));
     }
 
     /// Serves a request that no client executes.
@@ -239,7 +239,7 @@ impl Acp {
                 out.events.push(RuntimeEvent::Event { native: Some(native), draft });
                 match outcome {
                     Ok((_, result)) => named(&method, result),
-                    Err((code, why)) => return out.frames.push(jsonrpc::refuse(key.id(), code, &why)),
+                    Err((code, reason)) => return out.frames.push(jsonrpc::refuse(key.id(), code, &reason)),
                 }
             }
             (JobKind::Before(write, params), Ok(ClientToolResult::Text(before))) => {
@@ -264,14 +264,14 @@ impl Acp {
                     self.terminals.remove(&terminal);
                 }
                 // Agents recognize a file that does not exist by this text.
-                let (code, why) = match undone {
-                    ClientToolError::Missing(why) => {
-                        (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
+                let (code, reason) = match undone {
+                    ClientToolError::Missing(reason) => {
+                        (RESOURCE_NOT_FOUND, format!("Resource not found: {reason} (ENOENT)"))
                     }
-                    ClientToolError::Refused(why) => (INTERNAL, why),
+                    ClientToolError::Refused(reason) => (INTERNAL, reason),
                     ClientToolError::NoClient => (INTERNAL, "no client is connected that can do it".into()),
                 };
-                return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
+                return out.frames.push(jsonrpc::refuse(key.id(), code, &reason));
             }
         };
         out.frames.push(jsonrpc::answer(key.id(), &reply));
@@ -315,8 +315,8 @@ impl Acp {
         out: &mut Outbox,
     ) {
         if self.terminals.len() >= TERMINALS_MAX {
-            let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
-            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
+            let reason = format!("there are {TERMINALS_MAX} terminals already: release one first");
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &reason));
         }
         let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
         // The variables of a command affect what it does, so they are shown as part of it.
@@ -496,12 +496,12 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
 
 /// Returns the error for a call that was not allowed.
 fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
-    let (code, why) = match decision {
+    let (code, reason) = match decision {
         Decision::Expired => (INTERNAL, "expired, not a user decision"),
         Decision::Withdrawn => (REQUEST_CANCELLED, "cancelled"),
         _ => (INTERNAL, "the user did not allow it"),
     };
-    jsonrpc::refuse(key.id(), code, why)
+    jsonrpc::refuse(key.id(), code, reason)
 }
 
 /// Returns the error for a method that is not served.

@@ -71,8 +71,8 @@ impl Acp {
                     return out.frames.push(jsonrpc::answer(key.id(), &accepted));
                 }
                 Ok(None) => "cancel",
-                Err(why) => {
-                    let ask = ask_again(key, &form, &params, &why, decision);
+                Err(reason) => {
+                    let ask = ask_again(key, &form, &params, &reason, decision);
                     self.asks.insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), form, params });
                     return out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
                 }

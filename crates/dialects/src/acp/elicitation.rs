@@ -407,11 +407,11 @@ pub fn ask_again(
     key: &RequestKey,
     form: &ElicitationForm,
     params: &RawValue,
-    why: &str,
+    reason: &str,
     decision: &Decision,
 ) -> AgentRequest {
     let mut ask = ask(key, form, params, Bytes::copy_from_slice(params.get().as_bytes()));
-    ask.title = format!("{}. Once more: {}", why, ask.title);
+    ask.title = format!("{}. Once more: {}", reason, ask.title);
     if let Decision::Value(Some(text)) = decision {
         ask.default_value = Some(text.clone());
     }

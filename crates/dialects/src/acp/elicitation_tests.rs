@@ -158,7 +158,7 @@ fn acp_elicitation_of_several_fields_is_filled_in_as_json() {
     let wants: Vec<_> = questions.iter().map(|q| (q.id.as_str(), q.text.as_str(), q.free_text, q.optional)).collect();
     assert_eq!(wants, [("name", "who", true, false), ("age", "age", true, true)]);
     assert!(shown.contains("\"name\" (text) name: who") && shown.contains("\"age\" (a whole number, or left out)"));
-    for (wrong, why) in [
+    for (wrong, reason) in [
         ("", "no JSON object"),
         ("[]", "no JSON object"),
         (r#"{"age":1}"#, "name is missing"),
@@ -168,7 +168,7 @@ fn acp_elicitation_of_several_fields_is_filled_in_as_json() {
         (r#"{"name":"n","more":1}"#, "no field \"more\""),
     ] {
         rig.answer("5", text(wrong));
-        assert!(rig.ask().title.contains(why), "{wrong}");
+        assert!(rig.ask().title.contains(reason), "{wrong}");
     }
     rig.answer("5", text("{\"name\": \"n\",\n\"age\": null}"));
     assert_eq!(

@@ -13,8 +13,8 @@ use plexus_protocol::{NativeId, Ticket};
 
 impl Acp {
     /// Handles the loss of the connection.
-    pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
-        let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
+    pub(super) fn disconnected(&mut self, reason: &str, out: &mut Outbox) {
+        let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {reason}"));
         let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
         let ended = |native, ticket: Ticket| RuntimeEvent::Ended {
             native,
@@ -102,11 +102,11 @@ impl Acp {
     fn not_rejoined(&mut self, native: NativeId, fault: &RuntimeError, out: &mut Outbox) {
         self.past.remove(&native);
         self.sessions.remove(&native);
-        let why = format!(
+        let reason = format!(
             "after the connection was lost, the agent did not reopen this conversation: {}",
             fault.full_message()
         );
-        let draft = EventDraft::error("session_lost", &why, None);
+        let draft = EventDraft::error("session_lost", &reason, None);
         out.events.push(RuntimeEvent::Event { native: Some(native), draft });
     }
 

@@ -329,8 +329,8 @@ impl Dialect for Acp {
         }
     }
 
-    fn lost(&mut self, why: &str, out: &mut Outbox) {
-        self.disconnected(why, out);
+    fn lost(&mut self, reason: &str, out: &mut Outbox) {
+        self.disconnected(reason, out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {

@@ -133,8 +133,8 @@ impl Acp {
         (ticks, message): (u32, &'static str),
         out: &mut Outbox,
     ) {
-        let why = format!("{message}: this one will be opened in {ticks} seconds");
-        let draft = error_event("opening_waits", &why, None);
+        let reason = format!("{message}: this one will be opened in {ticks} seconds");
+        let draft = error_event("opening_waits", &reason, None);
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.waiting.push(DeferredLoad { opening, ticks: ticks + 1 });
         out.wake_after = Some(TICK);
@@ -236,13 +236,14 @@ impl Acp {
         self.capabilities.models |= !models.offered.is_empty();
         self.hold(native.clone(), cwd, mcp_servers, models);
         self.await_quiet(&native, out);
-        if let Some(why) = instead {
-            let why = format!("{why}: a new one was opened instead, and the agent does not know the previous messages");
-            drafts.push(error_event("not_resumed", &why, None));
+        if let Some(reason) = instead {
+            let reason =
+                format!("{reason}: a new one was opened instead, and the agent does not know the previous messages");
+            drafts.push(error_event("not_resumed", &reason, None));
         }
         if by == OpenMethod::Resume && !known {
-            let why = "this agent does not replay earlier messages: the conversation continues from here";
-            drafts.push(error_event("past_unknown", why, None));
+            let reason = "this agent does not replay earlier messages: the conversation continues from here";
+            drafts.push(error_event("past_unknown", reason, None));
         }
         let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });

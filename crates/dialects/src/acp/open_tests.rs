@@ -279,8 +279,8 @@ fn acp_replay_prompt_that_waits_can_be_cancelled() {
 fn acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation() {
     let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
     open(&mut rig, true);
-    let why = json(&rig.event().body);
-    assert!(why["message"].as_str().unwrap().contains("Gemini"), "{why}");
+    let reason = json(&rig.event().body);
+    assert!(reason["message"].as_str().unwrap().contains("Gemini"), "{reason}");
     assert!(rig.sent().is_empty());
     let mut ticks = 0;
     while rig.sent.is_empty() {

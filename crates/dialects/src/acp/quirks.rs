@@ -21,7 +21,7 @@ pub(super) struct Quirk {
     pub(super) behavior: &'static str,
     /// The reason for the treatment, or for the behavior.
     #[cfg(test)]
-    pub(super) why: &'static str,
+    pub(super) reason: &'static str,
     /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage_tests.rs`.
     #[cfg(test)]
     pub(super) test: &'static str,
@@ -120,13 +120,13 @@ macro_rules! commands {
 }
 
 macro_rules! quirks {
-    ($({ agent: $agent:literal, versions: $versions:literal, behavior: $behavior:literal, why: $why:literal, test: $test:literal, then: $then:expr })*) => {
+    ($({ agent: $agent:literal, versions: $versions:literal, behavior: $behavior:literal, reason: $reason:literal, test: $test:literal, then: $then:expr })*) => {
         /// All quirks.
         pub(super) const QUIRKS: &[Quirk] = &[$(Quirk {
             agent: $agent,
             #[cfg(test)] versions: $versions,
             #[cfg(test)] behavior: $behavior,
-            #[cfg(test)] why: $why,
+            #[cfg(test)] reason: $reason,
             #[cfg(test)] test: $test,
             then: $then,
         },)*];
@@ -138,7 +138,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         behavior: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
-        why: "making and loading write to the same file, which is named after that minute; the dialect has no clock and does not know when it was made, so it waits for a whole minute, and some seconds for clocks and the first tick",
+        reason: "making and loading write to the same file, which is named after that minute; the dialect has no clock and does not know when it was made, so it waits for a whole minute, and some seconds for clocks and the first tick",
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, message: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
@@ -147,7 +147,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         behavior: "responds to `session/load` before it replays the past, by seconds on a busy machine",
-        why: "messages after the prompt would count as part of the run; it loads no conversation without messages, so a replay always comes",
+        reason: "messages after the prompt would count as part of the run; it loads no conversation without messages, so a replay always comes",
         test: "acp_quirk_gemini_replay_is_waited_for_after_the_response",
         then: Treatment::ReplaysLate { ticks: 20 }
     }
@@ -155,7 +155,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         behavior: "asks before every call of an MCP tool, whatever the tool's annotations say",
-        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
+        reason: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::CallIdPrefix { option: "proceed_always_server" })
     }
@@ -163,7 +163,7 @@ quirks! {
         agent: "qwen",
         versions: "0.24.4",
         behavior: "asks before every call of an MCP tool, whatever the tool's annotations say",
-        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
+        reason: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
         then: Treatment::OwnTools(ServerField::MetaServerId)
     }
@@ -171,7 +171,7 @@ quirks! {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
         behavior: "opens conversations in the mode `auto`, in which it decides itself what to allow, unless a setting names a mode",
-        why: "users of a gateway expect to be asked; the mode can be chosen in the session",
+        reason: "users of a gateway expect to be asked; the mode can be chosen in the session",
         test: "acp_quirk_new_conversations_leave_the_mode_without_requests",
         then: Treatment::AsksIn { from: "auto", mode: "default" }
     }
@@ -179,7 +179,7 @@ quirks! {
         agent: "@agentclientprotocol/claude-agent-acp",
         versions: "0.101.0",
         behavior: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
-        why: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
+        reason: "the gateway itself asks the user where its own tools require it; a question before each drawing is noise",
         test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
         then: Treatment::AllowedTools(AllowedTools { path: &["claudeCode", "options", "allowedTools"], prefix: "mcp__" })
     }
@@ -187,7 +187,7 @@ quirks! {
         agent: "gemini",
         versions: "0.61.0",
         behavior: "asks with a title that is the command, and no input; the announced call is never sent",
-        why: "the general rules take no title for a command",
+        reason: "the general rules take no title for a command",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
     }
@@ -195,7 +195,7 @@ quirks! {
         agent: "qwen",
         versions: "0.24.4",
         behavior: "asks as the agent that it is a fork of",
-        why: "the general rules take no title for a command",
+        reason: "the general rules take no title for a command",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
     }
@@ -203,7 +203,7 @@ quirks! {
         agent: "OpenCode",
         versions: "1.18.33",
         behavior: "sends the command only in the input",
-        why: "its text blocks describe it",
+        reason: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "opencode")
     }
@@ -211,7 +211,7 @@ quirks! {
         agent: "codex",
         versions: "0.16.0",
         behavior: "sends the command only in the input",
-        why: "its text blocks describe it",
+        reason: "its text blocks describe it",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "codex-acp")
     }
@@ -219,7 +219,7 @@ quirks! {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
         behavior: "asks with the call's identifier alone; the announced call has the input",
-        why: "details that the question lacks are read from the announcement",
+        reason: "details that the question lacks are read from the announcement",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "vibe")
     }
@@ -227,7 +227,7 @@ quirks! {
         agent: "@mistralai/mistral-vibe",
         versions: "3.0.2",
         behavior: "reports the tokens of the whole session in the response to each prompt",
-        why: "other agents report those of the turn; added up, a session would seem to cost many times its price",
+        reason: "other agents report those of the turn; added up, a session would seem to cost many times its price",
         test: "acp_usage_of_vibe_is_the_sum_of_its_session",
         then: Treatment::SumsUsage
     }
@@ -235,7 +235,7 @@ quirks! {
         agent: "qwen",
         versions: "0.24.4",
         behavior: "reports the tokens of each model call in an empty chunk of its message, and none in the response",
-        why: "it reports them nowhere else",
+        reason: "it reports them nowhere else",
         test: "acp_usage_of_a_model_call_is_read_from_a_chunk",
         then: Treatment::SpendsInChunks
     }
@@ -243,7 +243,7 @@ quirks! {
         agent: "Kimi",
         versions: "1.51.0",
         behavior: "sends no input: the announced call has it as text, and the question describes it",
-        why: "only the text is the command to the letter",
+        reason: "only the text is the command to the letter",
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Text], "kimi")
     }
@@ -251,7 +251,7 @@ quirks! {
         agent: "fast-agent",
         versions: "0.4.0 and later",
         behavior: "runs commands in the folder of its process and ignores the `cwd` of the session",
-        why: "a request has to name the folder in which its command runs",
+        reason: "a request has to name the folder in which its command runs",
         test: "acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process",
         then: Treatment::FixedFolder
     }
@@ -259,7 +259,7 @@ quirks! {
         agent: "fast-agent",
         versions: "0.10.48",
         behavior: "replays the past in response to `session/resume`, too",
-        why: "ACP says that a resumed conversation is not replayed, so the log would have its past twice",
+        reason: "ACP says that a resumed conversation is not replayed, so the log would have its past twice",
         test: "acp_quirk_fast_agent_is_never_told_to_resume",
         then: Treatment::LoadsOnly
     }
@@ -267,7 +267,7 @@ quirks! {
         agent: "grok",
         versions: "1.0.41",
         behavior: "sends notifications of its own beside those of ACP, about ten for each prompt",
-        why: "each would be an event that no client can show",
+        reason: "each would be an event that no client can show",
         test: "acp_quirk_notifications_of_grok_are_not_logged",
         then: Treatment::Repeats {
             methods: &[
@@ -397,9 +397,9 @@ mod tests {
         let tests =
             concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"), include_str!("usage_tests.rs"));
         for quirk in QUIRKS {
-            let Quirk { agent, versions, behavior, why, test, .. } = quirk;
+            let Quirk { agent, versions, behavior, reason, test, .. } = quirk;
             assert!(versions.starts_with(|c: char| c.is_ascii_digit()), "{agent}: {versions}");
-            assert!(behavior.len() > 20 && why.len() > 20, "{agent}: {behavior}: {why}");
+            assert!(behavior.len() > 20 && reason.len() > 20, "{agent}: {behavior}: {reason}");
             assert!(tests.contains(&format!("fn {test}() {{")), "{agent}: no test is called {test}");
         }
     }

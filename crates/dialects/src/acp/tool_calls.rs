@@ -62,20 +62,20 @@ impl<'de> Deserialize<'de> for RawPart {
 }
 
 /// Reads a part that was present, even if it was too long to be saved.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
     RawPart::deserialize(deserializer).map(Some)
 }
 
 /// The known state of one tool call: the latest of each member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolCallState {
-    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<RawPart>,
-    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<RawPart>,
-    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<RawPart>,
-    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(super) input: Option<RawPart>,
     /// The files that it touches, shown where nothing else can be read.
     #[serde(skip_serializing_if = "Option::is_none")]

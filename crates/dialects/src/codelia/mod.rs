@@ -571,8 +571,8 @@ impl Codelia {
         let context = method == "ui.context.update";
         let problem = if self.phase != Phase::Ready {
             Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
-        } else if let Some((_, why)) = owner {
-            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} can only be called by the gateway: {why}")))
+        } else if let Some((_, reason)) = owner {
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} can only be called by the gateway: {reason}")))
         } else if !method.contains('.') || method.starts_with("ui.") && !context || notify && !context {
             Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: the runtime does not support this message")))
         } else if !params.get().starts_with('{') {

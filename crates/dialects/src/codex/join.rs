@@ -352,11 +352,11 @@ impl Codex {
         }
     }
 
-    pub(super) fn give_up(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
+    pub(super) fn give_up(&mut self, native: &NativeId, reason: &str, out: &mut Outbox) {
         if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
             now.starting = false;
         }
-        let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(why.into()), native: None };
+        let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(reason.into()), native: None };
         self.finish(native, end, out);
     }
 

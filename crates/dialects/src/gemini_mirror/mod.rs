@@ -193,9 +193,11 @@ impl Dialect for Mirror {
             RuntimeCommand::Answer { .. } => {}
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
-                    let why = format!("{method}: a Gemini UI does not support method calls");
-                    out.events
-                        .push(RuntimeEvent::Replied { ticket, reply: Err(RuntimeError::new(METHOD_NOT_FOUND, why)) });
+                    let reason = format!("{method}: a Gemini UI does not support method calls");
+                    out.events.push(RuntimeEvent::Replied {
+                        ticket,
+                        reply: Err(RuntimeError::new(METHOD_NOT_FOUND, reason)),
+                    });
                 }
             }
         }
@@ -270,10 +272,10 @@ impl Mirror {
 
     fn open_session(&mut self, ticket: Ticket, resume: Option<ResumeTarget>, out: &mut Outbox) {
         if let Some(other) = resume.as_ref().map(|resume| resume.native.as_str()).filter(|name| *name != NATIVE) {
-            let why = format!("the Gemini UI has one conversation, named {NATIVE:?}; there is no {other:?}");
+            let reason = format!("the Gemini UI has one conversation, named {NATIVE:?}; there is no {other:?}");
             return out.events.push(RuntimeEvent::NotOpened {
                 ticket,
-                error: RuntimeError::new(super::jsonrpc::INVALID_PARAMS, why),
+                error: RuntimeError::new(super::jsonrpc::INVALID_PARAMS, reason),
             });
         }
         self.take_back(out);
@@ -318,25 +320,25 @@ impl Mirror {
 
     fn history(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(catching) = &mut self.catching else { return };
-        let (why, tries) = match reply {
+        let (reason, tries) = match reply {
             Ok(HttpReply { status: 200, body }) => match Turns::read(&body) {
                 Some(history) => return self.caught_up(&history, out),
                 None => return self.give_up("its history could not be parsed", out),
             },
             Ok(HttpReply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
             Ok(HttpReply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
-            Err(why) => (why, CONNECT_TICKS),
+            Err(reason) => (reason, CONNECT_TICKS),
         };
         catching.fetch = None;
         catching.tries += 1;
         if catching.tries >= tries {
-            self.give_up(&why, out);
+            self.give_up(&reason, out);
         }
     }
 
     /// Reports that the history is unavailable.
-    fn give_up(&mut self, why: &str, out: &mut Outbox) {
-        emit_error("gap", &format!("some earlier messages of the UI are missing here: {why}"), out);
+    fn give_up(&mut self, reason: &str, out: &mut Outbox) {
+        emit_error("gap", &format!("some earlier messages of the UI are missing here: {reason}"), out);
         if self.run.is_some() {
             self.doubt(SILENT_TICKS);
         }
@@ -441,8 +443,8 @@ impl Mirror {
         };
         let text = match refused.map_or_else(|| prompt_text(content, "the Gemini UI"), Err) {
             Ok(text) => text,
-            Err(why) => {
-                return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: RunEnd::failed(why) });
+            Err(reason) => {
+                return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: RunEnd::failed(reason) });
             }
         };
         self.doubt = None;
@@ -462,7 +464,7 @@ impl Mirror {
     fn posted(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
         let Some(Run::Gateway { post, displayed, .. }) = &mut self.run else { return };
         let Post::Sent { tries, .. } = *post else { return };
-        let why = match reply {
+        let reason = match reply {
             Ok(HttpReply { status: 200..=299, .. }) => {
                 *post = Post::Taken;
                 if !*displayed {
@@ -478,11 +480,11 @@ impl Mirror {
                 format!("the UI was not ready to accept a message (503) in {READY_TICKS} attempts")
             }
             Ok(HttpReply { status, .. }) => format!("the UI did not accept the message: it answered {status}"),
-            Err(why) => format!("whether the UI accepted the message is unknown: {why}"),
+            Err(reason) => format!("whether the UI accepted the message is unknown: {reason}"),
         };
         // If the message is shown nevertheless, the run continues to its end.
         if !*displayed {
-            self.end_run(&RunEnd::failed(why), out);
+            self.end_run(&RunEnd::failed(reason), out);
         }
     }
 

@@ -260,7 +260,7 @@ fn mirror_reports_an_unavailable_history() {
         (Ok((404, "")), 1, "it answered 404"),
         (Ok((200, "{}")), 1, "its history could not be parsed"),
     ];
-    for (reply, times, why) in replies {
+    for (reply, times, reason) in replies {
         let mut ui = Ui::new(true);
         ui.step(|dialect, out| dialect.open(out));
         ui.resume(false);
@@ -276,7 +276,7 @@ fn mirror_reports_an_unavailable_history() {
         assert_eq!(
             ui.words(),
             [
-                format!("gap: some earlier messages of the UI are missing here: {why}"),
+                format!("gap: some earlier messages of the UI are missing here: {reason}"),
                 BEGAN.into(),
                 "model live".into()
             ]
@@ -333,13 +333,13 @@ fn mirror_refused_prompt_ends_with_an_error() {
         ui.reply(Ok((503, "")));
     }
     assert_eq!(ui.words(), ["ended 9 Error: the UI was not ready to accept a message (503) in 60 attempts"]);
-    for (reply, why) in [
+    for (reply, reason) in [
         (Ok((500, "")), "the UI did not accept the message: it answered 500"),
         (Err("reset"), "whether the UI accepted the message is unknown: reset"),
     ] {
         ui.prompt(2, "hi");
         ui.reply(reply);
-        assert_eq!(ui.words(), [format!("ended 2 Error: {why}")]);
+        assert_eq!(ui.words(), [format!("ended 2 Error: {reason}")]);
     }
     // It was accepted and never shown.
     ui.prompt(3, "hi");

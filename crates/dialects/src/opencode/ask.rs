@@ -525,7 +525,7 @@ impl OpenCode {
                 self.send_answer(key, route + 1, out);
             }
             AnswerOutcome::NoRoute => self.not_taken(key, "this version of OpenCode has no route for it", out),
-            AnswerOutcome::Refused(why) => self.not_taken(key, &why, out),
+            AnswerOutcome::Refused(reason) => self.not_taken(key, &reason, out),
         }
     }
 
@@ -559,12 +559,15 @@ impl OpenCode {
         self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|question| question.answer.is_some()))
     }
 
-    fn not_taken(&mut self, key: &RequestKey, why: &str, out: &mut Outbox) {
+    fn not_taken(&mut self, key: &RequestKey, reason: &str, out: &mut Outbox) {
         for key in self.group(key) {
             if let Some(question) = self.asks.remove(&key) {
                 self.closed.insert(key);
-                let draft =
-                    EventDraft::error("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
+                let draft = EventDraft::error(
+                    "answer_not_taken",
+                    &format!("OpenCode did not accept the answer: {reason}"),
+                    None,
+                );
                 let event = RuntimeEvent::Event { native: Some(question.native.clone()), draft };
                 self.emit(&question.native, event, out);
             }

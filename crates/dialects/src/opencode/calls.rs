@@ -207,7 +207,7 @@ pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>,
             Err(_) => Err(RuntimeError::new(METHOD_NOT_FOUND, refused(reply))),
         },
         Ok(reply) => Err(RuntimeError::new(INTERNAL, refused(reply))),
-        Err(why) => Err(RuntimeError::new(INTERNAL, why.clone())),
+        Err(reason) => Err(RuntimeError::new(INTERNAL, reason.clone())),
     }
 }
 

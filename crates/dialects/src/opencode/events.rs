@@ -346,7 +346,7 @@ impl Progress {
     }
 
     /// Returns whether the assistant's last message is not complete.
-    pub(super) fn in_the_middle(&self) -> bool {
+    pub(super) fn has_unfinished_part(&self) -> bool {
         self.last.as_ref().is_some_and(|last| !self.is_complete(last))
     }
 

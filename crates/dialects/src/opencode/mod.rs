@@ -198,7 +198,7 @@ struct OpenCode {
     phase: Phase,
     connected: bool,
     /// `true` if this connection was reported as ready.
-    greeted: bool,
+    is_reported_ready: bool,
     agent: Option<String>,
     models: Models,
     next: u64,
@@ -496,7 +496,7 @@ impl Dialect for OpenCode {
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
-        (self.connected, self.greeted) = (false, false);
+        (self.connected, self.is_reported_ready) = (false, false);
         self.resync_state = None;
         self.again = false;
         // Reads are repeated; other requests still get their replies.
@@ -577,8 +577,8 @@ impl Dialect for OpenCode {
             Pending::Resume(native) => self.resumed(&native, &reply, out),
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
             Pending::Abort(native) => {
-                if let Err(why) = done(&reply) {
-                    let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+                if let Err(reason) = done(&reply) {
+                    let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {reason}"), None);
                     self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
                 }
                 out.wake_after = Some(STEP_TIME);
@@ -672,7 +672,7 @@ fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
         Ok(HttpReply { status: 204, .. }) => Ok(()),
         Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(()),
         Ok(reply) => Err(refused(reply)),
-        Err(why) => Err(why.clone()),
+        Err(reason) => Err(reason.clone()),
     }
 }
 

@@ -49,8 +49,8 @@ impl OpenCode {
             Ok(()) => prompt.taken = true,
             // The prompt may have arrived: the messages show it.
             Err(_) if reply.is_err() => self.sync_again(out),
-            Err(why) => {
-                session.error = Some(format!("OpenCode did not accept the prompt: {why}"));
+            Err(reason) => {
+                session.error = Some(format!("OpenCode did not accept the prompt: {reason}"));
                 self.end(native, None, out);
             }
         }
@@ -108,7 +108,7 @@ impl OpenCode {
             return;
         }
         // After an abort OpenCode reports idle at once, cleans up, and reports it once more; by then another prompt could run.
-        let is_cleaning_up = session.aborted && session.progress.in_the_middle();
+        let is_cleaning_up = session.aborted && session.progress.has_unfinished_part();
         // OpenCode reports idle twice, and the next prompt may be reported between the two: it has not begun with it.
         let is_repeated = !worked && !session.ending && session.prompt.is_some();
         // Aborted work may be reported as busy once more while it ends: that does not answer the prompt.

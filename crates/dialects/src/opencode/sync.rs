@@ -155,7 +155,7 @@ impl OpenCode {
         for folder in folders {
             self.read_folder(&folder, None, out);
         }
-        if !more.is_empty() && !self.greeted {
+        if !more.is_empty() && !self.is_reported_ready {
             let message = format!("OpenCode has {}: the oldest will appear at their next activity", more.join(" and "));
             out.events.push(RuntimeEvent::Event { native: None, draft: EventDraft::error("not_all", &message, None) });
         }
@@ -269,7 +269,7 @@ impl OpenCode {
         if self.phase == Phase::Hello {
             self.phase = Phase::Ready;
         }
-        if !std::mem::replace(&mut self.greeted, true) {
+        if !std::mem::replace(&mut self.is_reported_ready, true) {
             out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
         }
         // Of one folder with two names the named one is used.
@@ -383,8 +383,8 @@ impl OpenCode {
     ) {
         let info = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
-            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            let reason = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {reason}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(info.id.as_str());
@@ -449,8 +449,8 @@ impl OpenCode {
         else {
             self.sessions.remove(native);
             self.asks.retain(|_, question| question.native != *native);
-            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-            let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+            let reason = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {reason}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         session.folder = info.directory.or_else(|| session.folder.take());
@@ -508,8 +508,8 @@ impl OpenCode {
                 rest = self.past(native, body, &list, known, opening.is_some() && !continues, &mut past);
             }
             None => {
-                let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-                let message = format!("the messages of this session could not be read: {why}");
+                let reason = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
+                let message = format!("the messages of this session could not be read: {reason}");
                 past.push(RuntimeEvent::Event {
                     native: Some(native.clone()),
                     draft: EventDraft::error("gap", &message, None),
@@ -669,7 +669,8 @@ impl OpenCode {
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         let missing = |missing: bool| missing && !session.aborted && session.error.is_none();
-        let (middle, unbegun) = (missing(session.progress.in_the_middle()), missing(session.progress.awaits_reply()));
+        let (middle, unbegun) =
+            (missing(session.progress.has_unfinished_part()), missing(session.progress.awaits_reply()));
         let is_working = session.began || session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
         let doubtful = !session.busy && (has_unreported || (is_working && (middle || unbegun)));
         session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };

@@ -184,8 +184,8 @@ impl Dialect for OpenCodeTerminals {
             }
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
-                    let why = format!("{method}: a terminal supports only model.list and model.set, in a session");
-                    let reply = Err(RuntimeError::new(METHOD_NOT_FOUND, why));
+                    let reason = format!("{method}: a terminal supports only model.list and model.set, in a session");
+                    let reply = Err(RuntimeError::new(METHOD_NOT_FOUND, reason));
                     out.events.push(RuntimeEvent::Replied { ticket, reply });
                 }
             }
@@ -312,7 +312,7 @@ impl OpenCodeTerminals {
     }
 
     /// Ends the sessions of a terminal that was closed.
-    fn closed(&mut self, id: &str, why: &str, out: &mut Outbox) {
+    fn closed(&mut self, id: &str, reason: &str, out: &mut Outbox) {
         if self.terminals.get(id).is_some_and(|terminal| terminal.connection.is_some()) {
             self.disconnected(id, out);
         }
@@ -321,7 +321,7 @@ impl OpenCodeTerminals {
             self.sessions.iter().filter(|(_, (owner, _))| owner == id).map(|(native, _)| native.clone()).collect();
         for native in natives {
             if self.sessions.remove(&native).is_some_and(|(_, open)| open) {
-                out.events.push(RuntimeEvent::Closed { native, why: why.into() });
+                out.events.push(RuntimeEvent::Closed { native, reason: reason.into() });
             }
         }
         let held = self.opening.iter().filter(|held| held.terminal.as_deref() == Some(id));
@@ -378,7 +378,7 @@ impl OpenCodeTerminals {
                         if let Some(other) = self.terminals.get_mut(&other) {
                             other.server.forget(&native);
                         }
-                        out.events.push(RuntimeEvent::Closed { native, why: MOVED.into() });
+                        out.events.push(RuntimeEvent::Closed { native, reason: MOVED.into() });
                         self.moved.push(event);
                     }
                     // The gateway already knows it: it is about to be opened.

@@ -62,8 +62,8 @@ impl OpenCode {
     }
 
     pub(super) fn permitted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        if let Err(why) = done(reply) {
-            self.no_tools(native, &why, out);
+        if let Err(reason) = done(reply) {
+            self.no_tools(native, &reason, out);
         }
     }
 
@@ -108,16 +108,17 @@ impl OpenCode {
 
     pub(super) fn server_added(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(name) = self.server_name(native) else { return };
-        let why = match (done(reply), listed(reply).and_then(|mut servers| servers.remove(name))) {
-            (Err(why), _) => why,
+        let reason = match (done(reply), listed(reply).and_then(|mut servers| servers.remove(name))) {
+            (Err(reason), _) => reason,
             (Ok(()), Some(Listed { status, error })) if status != "connected" => error.unwrap_or(status),
             (Ok(()), _) => return,
         };
-        self.no_tools(native, &why, out);
+        self.no_tools(native, &reason, out);
     }
 
-    fn no_tools(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
-        let draft = EventDraft::error("no_tools", &format!("this session's agent cannot draw surfaces: {why}"), None);
+    fn no_tools(&mut self, native: &NativeId, reason: &str, out: &mut Outbox) {
+        let draft =
+            EventDraft::error("no_tools", &format!("this session's agent cannot draw surfaces: {reason}"), None);
         self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
     }
 }

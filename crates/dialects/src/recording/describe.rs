@@ -48,7 +48,9 @@ pub fn describe(event: &RuntimeEvent) -> Value {
         RuntimeEvent::Ended { native, ticket, end: it } => {
             json!({ "type": "ended", "native": native.as_str(), "ticket": ticket, "end": end(it) })
         }
-        RuntimeEvent::Closed { native, why } => json!({ "type": "closed", "native": native.as_str(), "why": why }),
+        RuntimeEvent::Closed { native, reason } => {
+            json!({ "type": "closed", "native": native.as_str(), "why": reason })
+        }
         RuntimeEvent::Checkpoint { native, state } => {
             json!({ "type": "checkpoint", "native": native.as_str(), "state": state })
         }

@@ -137,8 +137,8 @@ impl TerminalAgent for ClaudeTerminal {
 
     fn message(terminals: &mut LinkedTerminals<Self>, message: &Message<'_>, out: &mut Outbox) {
         let (connection, role) = (message.connection, message.hello.role);
-        let waits = role != HelperRole::Event;
-        if !Self::hook_message(terminals, message, out) && waits {
+        let needs_reply = role != HelperRole::Event;
+        if !Self::hook_message(terminals, message, out) && needs_reply {
             release(connection, out);
         }
     }
@@ -193,8 +193,8 @@ impl TerminalAgent for ClaudeTerminal {
 
     fn is_active(&self) -> bool {
         let SessionState { opened, turn, prompt, ending, .. } = &self.session;
-        let works = turn.is_some() || prompt.is_some() || self.stopped.is_some() || ending.is_some();
-        *opened && (works || !self.questions.is_empty())
+        let is_working = turn.is_some() || prompt.is_some() || self.stopped.is_some() || ending.is_some();
+        *opened && (is_working || !self.questions.is_empty())
     }
 
     fn tick(&mut self, out: &mut Output<'_>) {
@@ -202,15 +202,15 @@ impl TerminalAgent for ClaudeTerminal {
             *ticks += 1;
         }
         self.tick_questions(out);
-        let why = match self.session.tick_prompt(&PROMPT_LIMITS) {
+        let reason = match self.session.tick_prompt(&PROMPT_LIMITS) {
             Some(PromptState::Waiting) => {
                 Some("the terminal accepts no prompts: type it there, or start a new one with a linked Claude Code")
             }
             Some(_) => Some("Claude Code did not accept the prompt"),
             None => None,
         };
-        if why.is_some() {
-            self.session.end_prompt(RunStatus::Error, why, out);
+        if reason.is_some() {
+            self.session.end_prompt(RunStatus::Error, reason, out);
         }
         self.send_prompt(out);
         self.session.quiet = self.session.quiet.saturating_add(1);
@@ -261,11 +261,11 @@ impl TerminalAgent for ClaudeTerminal {
     }
 
     fn disconnected(&mut self, connection: u64) -> bool {
-        let mut waits = self.inbox.take_if(|inbox| *inbox == connection).is_some();
+        let mut was_waiting = self.inbox.take_if(|inbox| *inbox == connection).is_some();
         for question in self.questions.values_mut() {
-            waits |= question.connection.take_if(|waiting| *waiting == connection).is_some();
+            was_waiting |= question.connection.take_if(|waiting| *waiting == connection).is_some();
         }
-        waits
+        was_waiting
     }
 }
 
@@ -365,7 +365,7 @@ impl ClaudeTerminal {
     fn line(&mut self, line: &Bytes, out: &mut Output<'_>) {
         let lines = match transcript::read(line) {
             Ok(lines) => lines,
-            Err(why) => return out.event(EventDraft::raw(line.clone(), why)),
+            Err(reason) => return out.event(EventDraft::raw(line.clone(), reason)),
         };
         let message = |text: &str| drafts::chunk(Kind::UserMessageChunk, text, None, Some(line));
         for part in lines {

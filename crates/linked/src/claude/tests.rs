@@ -453,15 +453,15 @@ fn claude_terminal_prompt_wakes_the_agent_once() {
     assert_eq!(bench.exits(), [(4, Value::Null)]);
     // One that Claude Code would cut is refused.
     bench.rig.prompt(7, S, &"x".repeat(90_001));
-    let why = "Claude Code accepts at most 90000 characters from outside of its terminal";
+    let reason = "Claude Code accepts at most 90000 characters from outside of its terminal";
     let fix = "put the text into a file and name it in the prompt";
-    assert_eq!(bench.take_events(), [format!("ended 7 error {why}: {fix}")]);
+    assert_eq!(bench.take_events(), [format!("ended 7 error {reason}: {fix}")]);
     // Without one, the prompt waits, and then fails with what to do.
     bench.rig.feed(r#"{"connection":5}"#);
     bench.rig.prompt(9, S, "more");
     bench.wake(70);
-    let why = "the terminal accepts no prompts: type it there, or start a new one with a linked Claude Code";
-    assert_eq!(bench.take_events(), [format!("ended 9 error {why}")]);
+    let reason = "the terminal accepts no prompts: type it there, or start a new one with a linked Claude Code";
+    assert_eq!(bench.take_events(), [format!("ended 9 error {reason}")]);
 }
 
 #[test]

@@ -150,8 +150,8 @@ impl Prompted<'_> {
     /// Returns the text beside the question.
     fn message(&self) -> Option<String> {
         let bypass = self.request_sandbox_bypass.then(|| {
-            let why = self.request_sandbox_bypass_reason.as_deref().unwrap_or("no reason is given");
-            format!("It runs outside of the sandbox: {why}")
+            let reason = self.request_sandbox_bypass_reason.as_deref().unwrap_or("no reason is given");
+            format!("It runs outside of the sandbox: {reason}")
         });
         let parts = [self.intention.clone(), self.hook_message.clone(), self.warning.clone(), bypass];
         let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
@@ -244,10 +244,10 @@ impl CopilotQuestion {
     }
 
     /// Makes the question again, after an answer that does not fit.
-    pub(super) fn ask_again(&self, key: &RequestKey, why: &str, decision: &Decision) -> AgentRequest {
+    pub(super) fn ask_again(&self, key: &RequestKey, reason: &str, decision: &Decision) -> AgentRequest {
         match self {
             Self::Form { data } if let Some(form) = elicitation::parse_form(data) => {
-                elicitation::ask_again(key, &form, data, why, decision)
+                elicitation::ask_again(key, &form, data, reason, decision)
             }
             _ => self.request(key),
         }

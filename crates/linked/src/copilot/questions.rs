@@ -55,7 +55,7 @@ impl CopilotTerminal {
             }
             // The terminal's own dialog decides.
             Ok(None) => _ = self.questions.remove(key),
-            Err(why) => out.ask(question.ask_again(key, &why, decision)),
+            Err(reason) => out.ask(question.ask_again(key, &reason, decision)),
         }
     }
 

@@ -34,7 +34,7 @@ const UNREADABLE: &str = "an event of Copilot that could not be read";
 /// The reason why a session ends if its terminal runs but does not answer.
 const UNREACHED: &str = "its terminal no longer answers";
 /// The reason why a session ends if its terminal has another one now.
-const LEFT: &str = "another session began in its terminal";
+const SESSION_LEFT: &str = "another session began in its terminal";
 
 /// Maximum length of a stored error, in characters.
 const FAILURE_MAX: usize = 4096;
@@ -149,7 +149,7 @@ impl TerminalAgent for CopilotTerminal {
             let SessionState { process: of, native: other, .. } = &terminal.session;
             *of == process && terminal.connection.is_none() && other.as_ref() != Some(&native)
         };
-        terminals.end_all(is_left, LEFT, out);
+        terminals.end_all(is_left, SESSION_LEFT, out);
         terminals.finish_step(out);
         let Some(terminal) = terminals.get_or_create(&native) else { return release(connection, out) };
         terminal.session.native = Some(native.clone());
@@ -265,9 +265,9 @@ impl TerminalAgent for CopilotTerminal {
     }
 
     fn open_questions(&self) -> Vec<RequestKey> {
-        let waits =
+        let is_waiting =
             |question: &OpenQuestion| question.visible && question.answer.is_none() && question.decision.is_none();
-        self.questions.iter().filter(|(_, question)| waits(question)).map(|(key, _)| key.clone()).collect()
+        self.questions.iter().filter(|(_, question)| is_waiting(question)).map(|(key, _)| key.clone()).collect()
     }
 
     fn has_question(&self, key: &RequestKey) -> bool {
@@ -311,16 +311,16 @@ impl TerminalAgent for CopilotTerminal {
     }
 
     /// Ends the session: events that the tunnel did not report are lost.
-    fn end(&mut self, why: &str, _: &mut Output<'_>) {
-        self.session.ending.get_or_insert_with(|| why.to_owned());
+    fn end(&mut self, reason: &str, _: &mut Output<'_>) {
+        self.session.ending.get_or_insert_with(|| reason.to_owned());
         self.session.finished = true;
     }
 
     fn close(&mut self, out: &mut Output<'_>) {
         if self.session.opened {
             self.end_turn(RunStatus::Cancelled, out);
-            let why = "its terminal was closed before it accepted the prompt";
-            self.session.end_prompt(RunStatus::Error, Some(why), out);
+            let reason = "its terminal was closed before it accepted the prompt";
+            self.session.end_prompt(RunStatus::Error, Some(reason), out);
         }
         if let Some(connection) = self.connection {
             out.release(connection, HelperExit::default());
@@ -602,8 +602,8 @@ impl CopilotTerminal {
             // Copilot may have the prompt.
             (None, None) => {}
             (None, Some(_)) => {
-                let why = format!("Copilot did not accept the prompt: {}", problem(reply));
-                self.session.end_prompt(RunStatus::Error, Some(&why), out);
+                let reason = format!("Copilot did not accept the prompt: {}", problem(reply));
+                self.session.end_prompt(RunStatus::Error, Some(&reason), out);
             }
         }
     }
@@ -627,6 +627,6 @@ pub(super) fn problem(reply: &Result<HttpReply, String>) -> String {
     match reply {
         Ok(HttpReply { status: 200, .. }) => "its reply could not be read".into(),
         Ok(HttpReply { status, .. }) => format!("the extension answered with {status}"),
-        Err(why) => why.clone(),
+        Err(reason) => reason.clone(),
     }
 }

@@ -175,7 +175,7 @@ fn describe(event: &RuntimeEvent) -> Option<String> {
         RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
         RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
         RuntimeEvent::Began { by, .. } => format!("began by {by}"),
-        RuntimeEvent::Closed { native, why } => format!("closed {native}: {why}"),
+        RuntimeEvent::Closed { native, reason } => format!("closed {native}: {reason}"),
         RuntimeEvent::Asked { ask, .. } => format!("asked {}", ask.key.id()),
         RuntimeEvent::TakenBack { key, elsewhere, .. } => {
             format!("taken back {} by {:?}", key.id(), elsewhere.as_ref().map(|e| e.by.as_str()))

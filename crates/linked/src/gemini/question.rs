@@ -240,20 +240,20 @@ impl Question {
 
     /// Makes the question to the user. `shared`: whether it is asked in a shared terminal.
     pub(super) fn request(&self, key: RequestKey, call: Option<&OpenCall>, shared: bool) -> AgentRequest {
-        let why = match self.dialog() {
+        let reason = match self.dialog() {
             _ if !shared => Some(NO_TERMINAL),
             dialog => dialog.err(),
         };
         let offer =
             |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
         AgentRequest {
-            message: why.map(str::to_owned),
+            message: reason.map(str::to_owned),
             subject: self.subject(call),
             options: vec![
                 offer(ALLOW, "Allow once", Choice::AllowOnce),
                 offer(DENY, "No: Gemini stops, and waits for a prompt", Choice::RejectOnce),
             ],
-            observe_only: why.is_some(),
+            observe_only: reason.is_some(),
             tool_call_id: call.map(|call| call.id.clone()),
             ..AgentRequest::new(
                 key,
@@ -354,8 +354,8 @@ mod tests {
 
     #[test]
     fn gemini_terminal_command_is_looked_for_as_a_whole() {
-        let asked = exec("touch a && \\\n\ttouch b");
-        let allow = keys(&asked, ALLOW);
+        let question = exec("touch a && \\\n\ttouch b");
+        let allow = keys(&question, ALLOW);
         assert_eq!((&allow["keys"], &allow["answers"]), (&json!("1"), &json!(true)));
         let choices = "●1.Allowonce2.Allowforthissession3.No,suggestchanges(esc)";
         let expected = json!([
@@ -365,9 +365,9 @@ mod tests {
             { "is": "" },
         ]);
         assert_eq!(allow["shows"], expected);
-        assert_eq!(keys(&asked, DENY)["keys"], "\u{1b}");
-        assert!(asked.looks_like(&exec("touch a && \\ touch b")) && !asked.looks_like(&exec("touch c")));
-        assert!(asked.keys(&Decision::Withdrawn).is_none());
+        assert_eq!(keys(&question, DENY)["keys"], "\u{1b}");
+        assert!(question.looks_like(&exec("touch a && \\ touch b")) && !question.looks_like(&exec("touch c")));
+        assert!(question.keys(&Decision::Withdrawn).is_none());
     }
 
     #[test]
@@ -394,9 +394,14 @@ mod tests {
             (exec(" "), true, Some(UNKNOWN)),
             (mcp, true, Some(UNKNOWN)),
         ];
-        for (question, shared, why) in cases {
+        for (question, shared, reason) in cases {
             let request = question.request(RequestKey::unique("q"), None, shared);
-            assert_eq!((request.message.as_deref(), request.observe_only), (why, why.is_some()), "{}", request.title);
+            assert_eq!(
+                (request.message.as_deref(), request.observe_only),
+                (reason, reason.is_some()),
+                "{}",
+                request.title
+            );
         }
     }
 

@@ -68,7 +68,7 @@ impl GeminiTerminal {
                 }
                 type_keys(GeminiRequest::Answer(key.clone()), &shared, &keys, out);
             }
-            Err(why) => self.answer_not_typed(key, why, out),
+            Err(reason) => self.answer_not_typed(key, reason, out),
         }
     }
 
@@ -84,7 +84,7 @@ impl GeminiTerminal {
                 return;
             }
             Ok(KeysOutcome { refused, .. }) => refused.unwrap_or_default(),
-            Err(why) => why,
+            Err(reason) => reason,
         };
         match open.decided.take() {
             // The terminal was faster.
@@ -97,9 +97,9 @@ impl GeminiTerminal {
     }
 
     /// Asks a question again whose answer was not typed.
-    fn answer_not_typed(&mut self, key: &RequestKey, why: &str, out: &mut Output<'_>) {
+    fn answer_not_typed(&mut self, key: &RequestKey, reason: &str, out: &mut Output<'_>) {
         let Some(open) = self.questions.remove(key) else { return };
-        let message = format!("the answer was not given to Gemini: {why}. Answer it in the terminal, or try again");
+        let message = format!("the answer was not given to Gemini: {reason}. Answer it in the terminal, or try again");
         out.error("answer_not_taken", &message);
         let again = open.again();
         let key = RequestKey::unique(format!("{}~{}", key.id().split('~').next().unwrap_or_default(), again.tries));

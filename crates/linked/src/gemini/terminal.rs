@@ -224,9 +224,9 @@ impl TerminalAgent for GeminiTerminal {
             (_, "SessionEnd", _) => Some(CLOSED),
             _ => None,
         };
-        if let Some(why) = end {
+        if let Some(reason) = end {
             // Gemini CLI reports this several times.
-            terminals.step(&native, out, |terminal, out| terminal.end(why, out));
+            terminals.step(&native, out, |terminal, out| terminal.end(reason, out));
             return;
         }
         let Some(terminal) = terminals.get_or_create(&native) else { return };
@@ -298,8 +298,8 @@ impl TerminalAgent for GeminiTerminal {
 
     fn is_active(&self) -> bool {
         let SessionState { opened, turn, prompt, ending, .. } = &self.session;
-        let works = turn.is_some() || prompt.is_some() || self.stopped.is_some() || ending.is_some();
-        *opened && (works || !self.held.is_empty() || !self.questions.is_empty())
+        let is_working = turn.is_some() || prompt.is_some() || self.stopped.is_some() || ending.is_some();
+        *opened && (is_working || !self.held.is_empty() || !self.questions.is_empty())
     }
 
     fn tick(&mut self, out: &mut Output<'_>) {
@@ -311,8 +311,8 @@ impl TerminalAgent for GeminiTerminal {
         let late = if self.session.turn.is_none() { self.session.tick_prompt(&PROMPT_LIMITS) } else { None };
         match late {
             Some(PromptState::Waiting) => {
-                let why = format!("the prompt was not typed in the terminal: {}", self.prompt_refusal);
-                self.session.end_prompt(RunStatus::Error, Some(&why), out);
+                let reason = format!("the prompt was not typed in the terminal: {}", self.prompt_refusal);
+                self.session.end_prompt(RunStatus::Error, Some(&reason), out);
             }
             Some(_) => self.session.end_prompt(RunStatus::Error, Some("Gemini did not accept the prompt"), out),
             None => {}
@@ -426,7 +426,7 @@ impl GeminiTerminal {
     fn line(&mut self, offset: u64, line: &Bytes, out: &mut Output<'_>) {
         let lines = match transcript::read(line) {
             Ok(lines) => lines,
-            Err(why) => return out.event(EventDraft::raw(line.clone(), why)),
+            Err(reason) => return out.event(EventDraft::raw(line.clone(), reason)),
         };
         for part in lines {
             match part {
@@ -662,11 +662,11 @@ impl GeminiTerminal {
         let Some(prompt) = self.session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match keys_outcome(reply) {
             Ok(KeysOutcome { refused: None, .. }) => (prompt.state, prompt.ticks) = (PromptState::Sent, 0),
-            Ok(KeysOutcome { typed: false, refused: Some(why) }) => {
-                (prompt.state, self.prompt_refusal) = (PromptState::Waiting, why);
+            Ok(KeysOutcome { typed: false, refused: Some(reason) }) => {
+                (prompt.state, self.prompt_refusal) = (PromptState::Waiting, reason);
             }
-            Ok(KeysOutcome { refused: Some(why), .. }) | Err(why) => {
-                self.session.end_prompt(RunStatus::Error, Some(&why), out);
+            Ok(KeysOutcome { refused: Some(reason), .. }) | Err(reason) => {
+                self.session.end_prompt(RunStatus::Error, Some(&reason), out);
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) enum QwenEvent<'a> {
     /// The end of a tool call.
     Result(ToolResult),
     /// A question whether a tool may run.
-    Asks { id: String, question: ToolUse<'a> },
+    QuestionAsked { id: String, question: ToolUse<'a> },
     /// The decision on a question.
     Decided { id: String, allowed: bool },
     /// An answer without effect.
@@ -87,7 +87,7 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
             "user" => user(&head, &mut events)?,
             "assistant" => assistant(&head, &mut events)?,
             "stream_event" => events.extend(stream_event(head.event?)),
-            "control_request" => events.push(asks(head.request_id?, head.request?)?),
+            "control_request" => events.push(question_event(head.request_id?, head.request?)?),
             "control_response" => events.extend(decided(head.response?)),
             _ => {}
         }
@@ -197,7 +197,7 @@ fn stream_event<'a>(event: &'a RawValue) -> Option<QwenEvent<'a>> {
     }
 }
 
-fn asks<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
+fn question_event<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
     #[derive(Deserialize)]
     struct Request<'a> {
         #[serde(borrow)]
@@ -208,7 +208,7 @@ fn asks<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
     }
     let Request { subtype, tool_name: name, tool_use_id, input } = object(request)?;
     let question = ToolUse { id: tool_use_id, name, input: input.unwrap_or(RawValue::NULL) };
-    (subtype == "can_use_tool").then_some(QwenEvent::Asks { id, question })
+    (subtype == "can_use_tool").then_some(QwenEvent::QuestionAsked { id, question })
 }
 
 fn decided<'a>(response: &RawValue) -> Option<QwenEvent<'a>> {

@@ -255,8 +255,8 @@ impl TerminalAgent for QwenTerminal {
 
     fn is_active(&self) -> bool {
         let SessionState { opened, turn, prompt, ending, .. } = &self.session;
-        let works = turn.is_some() || prompt.is_some() || !self.questions.is_empty();
-        *opened && (works || ending.is_some() || self.connection.is_none())
+        let is_working = turn.is_some() || prompt.is_some() || !self.questions.is_empty();
+        *opened && (is_working || ending.is_some() || self.connection.is_none())
     }
 
     fn tick(&mut self, out: &mut Output<'_>) {
@@ -264,13 +264,13 @@ impl TerminalAgent for QwenTerminal {
         let idle = self.session.turn.is_none();
         let late = if idle { self.session.tick_prompt(&PROMPT_LIMITS) } else { None };
         if let Some(state) = late {
-            let why = if state == PromptState::Waiting {
+            let reason = if state == PromptState::Waiting {
                 "its terminal is not connected: the `plexus wrap` that started it has ended, type it there"
             } else {
                 "Qwen Code did not accept the prompt: it may still wait in its terminal"
             };
             self.submits += u64::from(state != PromptState::Waiting);
-            self.session.end_prompt(RunStatus::Error, Some(why), out);
+            self.session.end_prompt(RunStatus::Error, Some(reason), out);
         }
         if self.session.quiet >= SILENT_TICKS && self.calls.is_empty() && self.questions.is_empty() && !idle {
             let message = "Qwen Code was silent for a minute: the turn was stopped at the terminal, most likely";
@@ -338,14 +338,14 @@ impl TerminalAgent for QwenTerminal {
 
     /// Takes back a prompt that the terminal does not have yet.
     fn cancel(&mut self, ticket: Option<Ticket>, out: &mut Output<'_>) -> bool {
-        let waits = |prompt: &WaitingPrompt| {
+        let is_waiting = |prompt: &WaitingPrompt| {
             prompt.state == PromptState::Waiting && ticket.is_none_or(|ticket| prompt.ticket == ticket)
         };
-        let can = self.session.prompt.as_ref().is_some_and(waits);
-        if can {
+        let can_cancel = self.session.prompt.as_ref().is_some_and(is_waiting);
+        if can_cancel {
             self.session.end_prompt(RunStatus::Cancelled, None, out);
         }
-        can
+        can_cancel
     }
 
     fn disconnected(&mut self, connection: u64) -> bool {
@@ -577,8 +577,8 @@ impl QwenTerminal {
             if let Some(prompt) = &self.session.prompt {
                 self.submits += u64::from(prompt.state != PromptState::Waiting);
             }
-            let why = Some("another conversation began in the terminal");
-            self.session.end_prompt(RunStatus::Error, why, out);
+            let reason = Some("another conversation began in the terminal");
+            self.session.end_prompt(RunStatus::Error, reason, out);
             out.closed("another conversation began in its terminal".into());
         }
         if let Some(cwd) = cwd {
@@ -627,7 +627,7 @@ impl QwenTerminal {
                 }
                 self.resolve_about(&id, None, out);
             }
-            QwenEvent::Asks { id, question } => self.ask(RequestKey::unique(id), &question, line, out),
+            QwenEvent::QuestionAsked { id, question } => self.ask(RequestKey::unique(id), &question, line, out),
             QwenEvent::Decided { id, allowed } => self.resolve(&RequestKey::unique(id), Some(allowed), out),
             QwenEvent::Refused { id } => self.answer_refused(&RequestKey::unique(id), out),
         }

@@ -184,7 +184,7 @@ fn describe(event: &RuntimeEvent) -> Option<String> {
         RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
         RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
         RuntimeEvent::Began { by, .. } => format!("began by {by}"),
-        RuntimeEvent::Closed { native, why } => format!("closed {native}: {why}"),
+        RuntimeEvent::Closed { native, reason } => format!("closed {native}: {reason}"),
         RuntimeEvent::Asked { ask, .. } => format!("asked {}: {}", ask.key.id(), ask.title),
         RuntimeEvent::TakenBack { key, elsewhere, .. } => {
             let option = elsewhere.as_ref().and_then(|e| e.option_id.clone()).unwrap_or_default();

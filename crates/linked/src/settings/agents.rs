@@ -86,7 +86,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         program: "claude",
         gate: Some(VersionGate {
             least: AgentVersion::new(2, 1, 221),
-            why: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
+            reason: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
             below: None,
         }),
         visible_part: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
@@ -101,7 +101,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         program: "gemini",
         gate: Some(VersionGate {
             least: AgentVersion::new(0, 26, 0),
-            why: "hooks are on without a switch since 0.26.0",
+            reason: "hooks are on without a switch since 0.26.0",
             below: None,
         }),
         visible_part: "text by message, tools, and what it asks. Started by `plexus term -- gemini`, it can be answered and prompted from \
@@ -116,7 +116,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         program: "opencode",
         gate: Some(VersionGate {
             least: AgentVersion::new(1, 18, 33),
-            why: "the plugin was not tried with versions before 1.18.33",
+            reason: "the plugin was not tried with versions before 1.18.33",
             below: Some((AgentVersion::new(2, 0, 0), "OpenCode 2 has another interface for plugins")),
         }),
         visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
@@ -140,7 +140,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         program: "copilot",
         gate: Some(VersionGate {
             least: AgentVersion::new(1, 0, 102),
-            why: "the extension was not tried with versions before 1.0.102",
+            reason: "the extension was not tried with versions before 1.0.102",
             below: None,
         }),
         visible_part: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \

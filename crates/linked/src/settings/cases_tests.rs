@@ -208,7 +208,7 @@ fn entries_are_put_in_and_taken_out_again() {
             assert!(matches!(added, Err(TargetError::Settings(_))), "{at}: {added:?}");
             continue;
         }
-        let (after, made) = added.unwrap_or_else(|why| panic!("{at}: {why:?}"));
+        let (after, made) = added.unwrap_or_else(|reason| panic!("{at}: {reason:?}"));
         assert_eq!(kind.state(Some(&after), "/opt/plexus"), Ok(TargetState::Current), "{at}: {after}");
         if case.name != "switch off" && case.name != "trailing commas inside" {
             assert!(is_within(text, &after), "{at}: only put in: {after}");
@@ -396,7 +396,7 @@ fn edits_of_a_person_stay() {
 #[test]
 fn wrong_types_are_refused_with_the_place() {
     let error = |agent: &str, text: &str| match kind(agent).add(Some(text), "/opt/plexus") {
-        Err(TargetError::Settings(why)) => why.to_string(),
+        Err(TargetError::Settings(reason)) => reason.to_string(),
         other => panic!("{text}: {other:?}"),
     };
     for (agent, text, words) in [

@@ -178,10 +178,10 @@ impl<'a> Document<'a> {
             allow_extended_string_escapes: false,
         };
         let collect = CollectOptions { comments: CommentCollectionStrategy::Separate, tokens: true };
-        let parsed = parse_to_ast(body, &collect, &options).map_err(|why| SettingsError::Syntax {
-            line: why.line_display(),
-            column: why.column_display(),
-            message: lower(&why.kind().to_string()),
+        let parsed = parse_to_ast(body, &collect, &options).map_err(|reason| SettingsError::Syntax {
+            line: reason.line_display(),
+            column: reason.column_display(),
+            message: lower(&reason.kind().to_string()),
         })?;
         let mut comments: Vec<Comment> = Vec::new();
         for one in parsed.comments.iter().flat_map(|all| all.values()).flat_map(|some| some.iter()) {
@@ -523,10 +523,10 @@ fn plain_value(body: &str, comments: &[Comment], trailing: &[usize]) -> Result<V
     if plain.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    serde_json::from_slice(&plain).map_err(|why| {
-        let text = why.to_string();
+    serde_json::from_slice(&plain).map_err(|reason| {
+        let text = reason.to_string();
         let message = text.split(" at line ").next().unwrap_or(&text).to_owned();
-        SettingsError::Syntax { line: why.line(), column: why.column().max(1), message }
+        SettingsError::Syntax { line: reason.line(), column: reason.column().max(1), message }
     })
 }
 

@@ -9,25 +9,25 @@ use crate::settings::version::GateError;
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The text of a settings file cannot be edited.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
         /// The reason, with the fix.
-        why: SettingsError,
+        reason: SettingsError,
     },
     /// The version of the agent is not linked.
     #[error(transparent)]
     Gate(#[from] GateError),
     /// The system refused a call.
-    #[error("{} cannot be {operation}: {why}; {fix}", path.display())]
+    #[error("{} cannot be {operation}: {reason}; {fix}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// The operation that failed, as a participle.
         operation: &'static str,
         /// The system's reason.
-        why: std::io::Error,
+        reason: std::io::Error,
         /// The fix.
         fix: &'static str,
     },
@@ -94,12 +94,12 @@ pub enum LinkError {
         path: PathBuf,
     },
     /// The path of this program cannot be written into settings.
-    #[error("{} cannot be the command of a hook: {why}; put plexus at another path", path.display())]
+    #[error("{} cannot be the command of a hook: {reason}; put plexus at another path", path.display())]
     Program {
         /// The program.
         path: PathBuf,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A variable that names a folder is not absolute.
     #[error(
@@ -115,11 +115,11 @@ pub enum LinkError {
     #[error("another `plexus link` is at work; wait until it has ended")]
     Busy,
     /// The record of the link cannot be read.
-    #[error("{} is damaged ({why}); `plexus link --remove` works without it: delete it", path.display())]
+    #[error("{} is damaged ({reason}); `plexus link --remove` works without it: delete it", path.display())]
     Record {
         /// The record.
         path: PathBuf,
         /// The reason.
-        why: String,
+        reason: String,
     },
 }

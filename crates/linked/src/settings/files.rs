@@ -37,14 +37,14 @@ pub(crate) struct Content {
     group: u32,
 }
 
-fn io(path: &Path, operation: &'static str, why: std::io::Error) -> LinkError {
-    let fix = match why.kind() {
+fn io(path: &Path, operation: &'static str, reason: std::io::Error) -> LinkError {
+    let fix = match reason.kind() {
         ErrorKind::PermissionDenied => "check who may read and write there",
         ErrorKind::StorageFull => "free some space",
         ErrorKind::ReadOnlyFilesystem => "it is on a disk that cannot be written to",
         _ => "correct that, and try again",
     };
-    LinkError::Io { path: path.to_owned(), operation, why, fix }
+    LinkError::Io { path: path.to_owned(), operation, reason, fix }
 }
 
 /// Resolves the symbolic links of a path, whose end may not exist yet.
@@ -57,17 +57,17 @@ fn resolve(path: &Path) -> Result<PathBuf, LinkError> {
                 missing.iter().rev().for_each(|part| real.push(part));
                 return Ok(real);
             }
-            Err(why) if why.kind() == ErrorKind::NotFound => {
+            Err(reason) if reason.kind() == ErrorKind::NotFound => {
                 if existing.symlink_metadata().is_ok() {
                     return Err(LinkError::LeadsNowhere { path: existing.to_owned() });
                 }
                 let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
-                    return Err(io(path, "found", why));
+                    return Err(io(path, "found", reason));
                 };
                 missing.push(name.to_owned());
                 existing = parent;
             }
-            Err(why) => return Err(io(existing, "found", why)),
+            Err(reason) => return Err(io(existing, "found", reason)),
         }
     }
 }
@@ -96,10 +96,10 @@ pub(crate) fn read(location: &FileLocation) -> Result<Option<Content>, LinkError
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(real) {
         Ok(file) => file,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(io(&location.path, "read", why)),
+        Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(reason) => return Err(io(&location.path, "read", reason)),
     };
-    let meta = file.metadata().map_err(|why| io(&location.path, "read", why))?;
+    let meta = file.metadata().map_err(|reason| io(&location.path, "read", reason))?;
     if !meta.is_file() {
         return Err(LinkError::NotAFile { path: path() });
     }
@@ -107,7 +107,7 @@ pub(crate) fn read(location: &FileLocation) -> Result<Option<Content>, LinkError
         return Err(LinkError::OtherUser { path: real.clone() });
     }
     let mut bytes = Vec::new();
-    file.take(SETTINGS_MAX + 1).read_to_end(&mut bytes).map_err(|why| io(&location.path, "read", why))?;
+    file.take(SETTINGS_MAX + 1).read_to_end(&mut bytes).map_err(|reason| io(&location.path, "read", reason))?;
     if bytes.len() as u64 > SETTINGS_MAX {
         return Err(LinkError::TooLarge { path: path() });
     }
@@ -119,8 +119,8 @@ pub(crate) fn read(location: &FileLocation) -> Result<Option<Content>, LinkError
 pub(crate) fn writable(location: &FileLocation) -> Result<(), LinkError> {
     let meta = match location.real.symlink_metadata() {
         Ok(meta) => Some(meta),
-        Err(why) if why.kind() == ErrorKind::NotFound => None,
-        Err(why) => return Err(io(&location.path, "read", why)),
+        Err(reason) if reason.kind() == ErrorKind::NotFound => None,
+        Err(reason) => return Err(io(&location.path, "read", reason)),
     };
     if let Some(meta) = meta {
         // The rename would succeed, but the mode shows the user's intention.
@@ -132,7 +132,7 @@ pub(crate) fn writable(location: &FileLocation) -> Result<(), LinkError> {
         }
     }
     let folder = location.real.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
-    let meta = folder.metadata().map_err(|why| io(folder, "read", why))?;
+    let meta = folder.metadata().map_err(|reason| io(folder, "read", reason))?;
     if !meta.is_dir() {
         return Err(LinkError::NotAFile { path: folder.to_owned() });
     }
@@ -145,7 +145,7 @@ pub(crate) fn writable(location: &FileLocation) -> Result<(), LinkError> {
     // The mode does not show a disk that is mounted read-only.
     match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
         Ok(()) => Ok(()),
-        Err(why) => Err(io(folder, "written to", why.into())),
+        Err(reason) => Err(io(folder, "written to", reason.into())),
     }
 }
 
@@ -162,8 +162,8 @@ pub(crate) fn make_folders(folders: &[PathBuf]) -> Result<(), LinkError> {
     for folder in folders {
         match std::fs::DirBuilder::new().mode(NEW_FOLDER).create(folder) {
             Ok(()) => {}
-            Err(why) if why.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
-            Err(why) => return Err(io(folder, "made", why)),
+            Err(reason) if reason.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(reason) => return Err(io(folder, "made", reason)),
         }
     }
     Ok(())
@@ -191,14 +191,18 @@ pub(crate) fn change(location: &FileLocation, before: Option<&Content>, after: O
                 new.rename()
             } else {
                 // A file that was created at this moment must not be replaced.
-                new.name().map_err(|why| {
-                    if why.kind() == ErrorKind::AlreadyExists { changed() } else { io(&location.path, "made", why) }
+                new.name().map_err(|reason| {
+                    if reason.kind() == ErrorKind::AlreadyExists {
+                        changed()
+                    } else {
+                        io(&location.path, "made", reason)
+                    }
                 })
             }
         }
         None => {
             check_unchanged(location, before)?;
-            std::fs::remove_file(&location.real).map_err(|why| io(&location.path, "deleted", why))?;
+            std::fs::remove_file(&location.real).map_err(|reason| io(&location.path, "deleted", reason))?;
             sync_folder(&location.real);
             Ok(())
         }
@@ -230,10 +234,10 @@ struct TempFile {
 impl TempFile {
     fn write(to: &Path, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<Self, LinkError> {
         let mut random = [0u8; 8];
-        getrandom::fill(&mut random).map_err(|why| io(to, "written", std::io::Error::other(why.to_string())))?;
+        getrandom::fill(&mut random).map_err(|reason| io(to, "written", std::io::Error::other(reason.to_string())))?;
         let name = format!(".plexus-link-{}.tmp", data_encoding::HEXLOWER.encode(&random));
         let this = Self { at: to.with_file_name(name), to: to.to_owned() };
-        this.fill(bytes, mode, group).map_err(|why| io(to, "written", why))?;
+        this.fill(bytes, mode, group).map_err(|reason| io(to, "written", reason))?;
         Ok(this)
     }
 
@@ -249,7 +253,7 @@ impl TempFile {
 
     /// Replaces a file by the temporary one.
     fn rename(&self) -> Result<(), LinkError> {
-        std::fs::rename(&self.at, &self.to).map_err(|why| io(&self.to, "replaced", why))?;
+        std::fs::rename(&self.at, &self.to).map_err(|reason| io(&self.to, "replaced", reason))?;
         sync_folder(&self.to);
         Ok(())
     }
@@ -307,15 +311,15 @@ pub(crate) struct LinkLock {
 impl RecordFolder {
     pub(crate) fn lock(&self) -> Result<LinkLock, LinkError> {
         let make = std::fs::DirBuilder::new().recursive(true).mode(NEW_FOLDER).create(&self.0);
-        make.map_err(|why| io(&self.0, "made", why))?;
+        make.map_err(|reason| io(&self.0, "made", reason))?;
         let path = self.0.join("lock");
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(NEW_FILE).open(&path);
-        let file = file.map_err(|why| io(&path, "opened", why))?;
+        let file = file.map_err(|reason| io(&path, "opened", reason))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(LinkLock { _file: file }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(LinkError::Busy),
-            Err(why) => Err(io(&path, "locked", why.into())),
+            Err(reason) => Err(io(&path, "locked", reason.into())),
         }
     }
 
@@ -323,13 +327,15 @@ impl RecordFolder {
         let path = self.0.join(name);
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(why) => return Err(io(&path, "read", why)),
+            Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(reason) => return Err(io(&path, "read", reason)),
         };
         let mut bytes = Vec::new();
-        file.take(RECORD_MAX.max(SETTINGS_MAX) + 1).read_to_end(&mut bytes).map_err(|why| io(&path, "read", why))?;
+        file.take(RECORD_MAX.max(SETTINGS_MAX) + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|reason| io(&path, "read", reason))?;
         let text = String::from_utf8(bytes);
-        text.map(Some).map_err(|_| LinkError::Record { path, why: "it is not text".into() })
+        text.map(Some).map_err(|_| LinkError::Record { path, reason: "it is not text".into() })
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), LinkError> {
@@ -339,7 +345,7 @@ impl RecordFolder {
     pub(crate) fn remove(&self, name: &str) -> Result<(), LinkError> {
         let path = self.0.join(name);
         match std::fs::remove_file(&path) {
-            Err(why) if why.kind() != ErrorKind::NotFound => Err(io(&path, "deleted", why)),
+            Err(reason) if reason.kind() != ErrorKind::NotFound => Err(io(&path, "deleted", reason)),
             _ => Ok(()),
         }
     }

@@ -104,7 +104,7 @@ impl Linker {
         program: &Path,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, LinkError> {
-        let refused = |why| LinkError::Program { path: program.to_owned(), why };
+        let refused = |reason| LinkError::Program { path: program.to_owned(), reason };
         let name = program.to_str().ok_or_else(|| refused("it is not UTF-8"))?;
         if !program.is_absolute() {
             return Err(refused("it is not absolute"));
@@ -140,7 +140,7 @@ impl Linker {
         let location = files::locate(&path, &roots)?;
         let content = files::read(&location)?;
         let text = content.as_ref().map(|content| content.text.as_str());
-        let state = target.kind.state(text, &self.program).map_err(|why| refusal(&location, why))?;
+        let state = target.kind.state(text, &self.program).map_err(|reason| refusal(&location, reason))?;
         Ok(InspectedTarget { location, content, state })
     }
 
@@ -181,8 +181,8 @@ impl Linker {
             match &one.state {
                 TargetState::Current => {}
                 TargetState::Absent => damaged.push(format!("{path} lacks the linked entries")),
-                TargetState::Outdated(why) => outdated.push(format!("{path}: {why}")),
-                TargetState::Incomplete(why) => damaged.push(format!("{path}: {why}")),
+                TargetState::Outdated(reason) => outdated.push(format!("{path}: {reason}")),
+                TargetState::Incomplete(reason) => damaged.push(format!("{path}: {reason}")),
             }
         }
         if !outdated.is_empty() {
@@ -257,9 +257,11 @@ impl Linker {
             }
             (None, _) => Ok(None),
         };
-        let original = original.map_err(|why| refusal(&inspected.location, why))?;
-        let (after, made) =
-            target.kind.add(original.as_deref(), &self.program).map_err(|why| refusal(&inspected.location, why))?;
+        let original = original.map_err(|reason| refusal(&inspected.location, reason))?;
+        let (after, made) = target
+            .kind
+            .add(original.as_deref(), &self.program)
+            .map_err(|reason| refusal(&inspected.location, reason))?;
         if let Some((_, _, file)) = known {
             folders.splice(0..0, file.folders.iter().filter(|folder| folder.exists()).cloned());
         }
@@ -318,7 +320,7 @@ impl Linker {
             None => {
                 let made = known.map(|(_, _, file)| file.made.as_slice());
                 let was_there = known.map(|(_, _, file)| file.before.is_some());
-                target.kind.take_out(text, made, was_there).map_err(|why| refusal(&inspected.location, why))?
+                target.kind.take_out(text, made, was_there).map_err(|reason| refusal(&inspected.location, reason))?
             }
         };
         if after.as_deref() == Some(text) {
@@ -354,7 +356,7 @@ impl Linker {
             record.store(&self.records, name, backups)?;
         }
         for (at, change) in plan.changes.iter().enumerate() {
-            if let Err(why) = self.apply_change(change) {
+            if let Err(reason) = self.apply_change(change) {
                 for done in plan.changes[..at].iter().rev() {
                     // The first error is the one to report.
                     let _ = done.revert();
@@ -365,7 +367,7 @@ impl Linker {
                         None => LinkRecord::forget(&self.records, name, plan.agent.targets.len())?,
                     }
                 }
-                return Err(why);
+                return Err(reason);
             }
         }
         if plan.removal {
@@ -468,9 +470,9 @@ impl FileChange {
     }
 }
 
-fn refusal(location: &FileLocation, why: TargetError) -> LinkError {
-    match why {
-        TargetError::Settings(why) => LinkError::Settings { path: location.path.clone(), why },
+fn refusal(location: &FileLocation, reason: TargetError) -> LinkError {
+    match reason {
+        TargetError::Settings(reason) => LinkError::Settings { path: location.path.clone(), reason },
         TargetError::ForeignFile => LinkError::ForeignFile { path: location.path.clone() },
     }
 }

@@ -106,13 +106,13 @@ fn settings_files_are_the_same_after_link_and_removal() {
         let before = person.files();
         let linker = person.linker();
         if !case.readers.has(name) {
-            let why = link(&linker, name).unwrap_err();
-            assert!(matches!(why, LinkError::Settings { .. }), "{at}: {why}");
-            assert!(why.to_string().starts_with(&file.display().to_string()), "{at}: {why}");
+            let reason = link(&linker, name).unwrap_err();
+            assert!(matches!(reason, LinkError::Settings { .. }), "{at}: {reason}");
+            assert!(reason.to_string().starts_with(&file.display().to_string()), "{at}: {reason}");
             assert_eq!((person.files(), person.records()), (before, vec![]), "{at}: nothing is written");
             continue;
         }
-        link(&linker, name).unwrap_or_else(|why| panic!("{at}: {why}"));
+        link(&linker, name).unwrap_or_else(|reason| panic!("{at}: {reason}"));
         assert_eq!(linker.state(agent(name)).unwrap(), LinkState::Linked, "{at}");
         let linked = person.files();
         assert_ne!(linked, before, "{at}");
@@ -229,8 +229,8 @@ fn lost_records_and_backups_are_no_obstacle() {
             name => std::fs::write(person.dir.path().join("state/link").join(name), "damaged").unwrap(),
         }
         if lost == "gemini.json" {
-            let why = linker.state(agent("gemini")).unwrap_err().to_string();
-            assert!(why.contains("gemini.json is damaged"), "{why}");
+            let reason = linker.state(agent("gemini")).unwrap_err().to_string();
+            assert!(reason.contains("gemini.json is damaged"), "{reason}");
         }
         unlink(&linker, "gemini").unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "{lost}");
@@ -357,8 +357,8 @@ fn unsuitable_files_are_refused_and_untouched() {
             std::fs::create_dir(file.parent().unwrap()).unwrap();
             prepare(&person, &file);
             let linker = person.linker();
-            let why = linker.plan_link(agent(name)).map(|_| ()).unwrap_err().to_string();
-            assert!(why.contains(words), "{name}: {why}");
+            let reason = linker.plan_link(agent(name)).map(|_| ()).unwrap_err().to_string();
+            assert!(reason.contains(words), "{name}: {reason}");
             assert_eq!(person.records(), Vec::<String>::new(), "{name}: {words}");
             std::fs::set_permissions(file.parent().unwrap(), PermissionsExt::from_mode(0o755)).unwrap();
         }
@@ -423,8 +423,8 @@ fn files_that_change_meanwhile_are_not_touched() {
         let plan = linker.plan_link(agent("claude")).unwrap();
         change(&person, &file);
         let before = person.files();
-        let why = linker.apply(&plan).unwrap_err();
-        assert!(matches!(why, LinkError::Changed { .. }), "{why}");
+        let reason = linker.apply(&plan).unwrap_err();
+        assert!(matches!(reason, LinkError::Changed { .. }), "{reason}");
         assert_eq!(person.files(), before);
         assert_eq!(person.records(), ["lock"]);
     }
@@ -476,12 +476,12 @@ fn damage_is_told_and_corrected() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replacen("\"Notification\"", "\"Other\"", 1)).unwrap();
     let state = linker.state(agent("claude")).unwrap();
-    assert!(matches!(&state, LinkState::Damaged(why) if why.contains("Notification is missing")), "{state:?}");
+    assert!(matches!(&state, LinkState::Damaged(reason) if reason.contains("Notification is missing")), "{state:?}");
     link(&linker, "claude").unwrap();
     assert_eq!(linker.state(agent("claude")).unwrap(), LinkState::Linked);
     std::fs::write(&file, "{}").unwrap();
     let state = linker.state(agent("claude")).unwrap();
-    assert!(matches!(&state, LinkState::Damaged(why) if why.contains("no longer in")), "{state:?}");
+    assert!(matches!(&state, LinkState::Damaged(reason) if reason.contains("no longer in")), "{state:?}");
     let plan = linker.plan_removal(agent("claude")).unwrap();
     assert!(plan.changes.is_empty() && !plan.is_empty(), "the record is still there");
     linker.apply(&plan).unwrap();
@@ -506,7 +506,10 @@ fn entries_of_an_older_version_are_out_of_date() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replacen("\"Notification\"", "\"Other\"", 1)).unwrap();
     let state = linker.state(agent("claude")).unwrap();
-    assert!(matches!(&state, LinkState::OutOfDate(why) if why.starts_with("Plexus 0.0.9 linked it: ")), "{state:?}");
+    assert!(
+        matches!(&state, LinkState::OutOfDate(reason) if reason.starts_with("Plexus 0.0.9 linked it: ")),
+        "{state:?}"
+    );
     link(&linker, "claude").unwrap();
     assert_eq!(linker.state(agent("claude")).unwrap(), LinkState::Linked);
     unlink(&linker, "claude").unwrap();
@@ -531,7 +534,7 @@ fn variables_say_where_settings_are() {
         ("copilot", "COPILOT_HOME", "extensions/plexus/extension.mjs"),
     ] {
         let linker = linker_with(variable, elsewhere.display().to_string());
-        link(&linker, name).unwrap_or_else(|why| panic!("{name}: {why}"));
+        link(&linker, name).unwrap_or_else(|reason| panic!("{name}: {reason}"));
         assert!(elsewhere.join(file).is_file(), "{name}");
         unlink(&linker, name).unwrap();
         assert!(!elsewhere.exists(), "{name}");

@@ -59,8 +59,8 @@ impl LinkRecord {
     /// Reads the record of an agent; returns `None` if it is not linked.
     pub(crate) fn load(folder: &RecordFolder, agent: &str) -> Result<Option<Self>, LinkError> {
         let Some(text) = folder.read(&Self::name(agent))? else { return Ok(None) };
-        let damaged = |why: String| LinkError::Record { path: folder.0.join(Self::name(agent)), why };
-        let record: Self = serde_json::from_str(&text).map_err(|why| damaged(why.to_string()))?;
+        let damaged = |reason: String| LinkError::Record { path: folder.0.join(Self::name(agent)), reason };
+        let record: Self = serde_json::from_str(&text).map_err(|reason| damaged(reason.to_string()))?;
         if record.form != FORM {
             return Err(damaged(format!("it has the form {}, of another version of Plexus", record.form)));
         }
@@ -87,8 +87,10 @@ impl LinkRecord {
                 None => folder.remove(&Self::backup_name(agent, at))?,
             }
         }
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|why| LinkError::Record { path: folder.0.join(Self::name(agent)), why: why.to_string() })?;
+        let text = serde_json::to_string_pretty(self).map_err(|reason| LinkError::Record {
+            path: folder.0.join(Self::name(agent)),
+            reason: reason.to_string(),
+        })?;
         folder.write(&Self::name(agent), &format!("{text}\n"))
     }
 

@@ -39,8 +39,8 @@ pub(crate) enum TargetError {
 }
 
 impl From<SettingsError> for TargetError {
-    fn from(why: SettingsError) -> Self {
-        Self::Settings(why)
+    fn from(reason: SettingsError) -> Self {
+        Self::Settings(reason)
     }
 }
 

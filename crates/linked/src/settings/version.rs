@@ -62,7 +62,7 @@ pub struct VersionGate {
     /// The oldest version.
     pub least: AgentVersion,
     /// The reason why older versions are not linked.
-    pub why: &'static str,
+    pub reason: &'static str,
     /// The first newer version that is not linked any more, with the reason.
     pub below: Option<(AgentVersion, &'static str)>,
 }
@@ -83,13 +83,13 @@ pub enum UnknownVersion {
 pub enum GateError {
     /// The program did not print a version.
     #[error(
-        "its version is not known ({why}), and only {least} and newer are linked; run `{program} --version` to see why"
+        "its version is not known ({reason}), and only {least} and newer are linked; run `{program} --version` to see why"
     )]
     Unknown {
         /// The program.
         program: &'static str,
         /// The text that was read instead.
-        why: String,
+        reason: String,
         /// The oldest version that is linked.
         least: AgentVersion,
     },
@@ -107,24 +107,24 @@ pub enum GateError {
         least: AgentVersion,
     },
     /// The version is too old.
-    #[error("version {found} is too old: {why}; update it to {least} or newer")]
+    #[error("version {found} is too old: {reason}; update it to {least} or newer")]
     TooOld {
         /// The installed version.
         found: AgentVersion,
         /// The oldest version that is linked.
         least: AgentVersion,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The version is too new.
-    #[error("version {found} is too new: {why}; use a version below {below}")]
+    #[error("version {found} is too new: {reason}; use a version below {below}")]
     TooNew {
         /// The installed version.
         found: AgentVersion,
         /// The first version that is not linked.
         below: AgentVersion,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
 }
 
@@ -138,17 +138,17 @@ impl VersionGate {
         program: &'static str,
         printed: Result<&str, &UnknownVersion>,
     ) -> Result<AgentVersion, GateError> {
-        let unknown = |why: String| GateError::Unknown { program, why, least: self.least };
-        let line = printed.map_err(|why| match why {
+        let unknown = |reason: String| GateError::Unknown { program, reason, least: self.least };
+        let line = printed.map_err(|reason| match reason {
             UnknownVersion::Slow(time) => GateError::Slow { program, time: *time, least: self.least },
-            UnknownVersion::Unreported(why) => unknown(why.clone()),
+            UnknownVersion::Unreported(reason) => unknown(reason.clone()),
         })?;
         let found = AgentVersion::find(line).ok_or_else(|| unknown(format!("it prints {line:?}")))?;
         if found < self.least {
-            return Err(GateError::TooOld { found, least: self.least, why: self.why });
+            return Err(GateError::TooOld { found, least: self.least, reason: self.reason });
         }
         match self.below {
-            Some((below, why)) if found >= below => Err(GateError::TooNew { found, below, why }),
+            Some((below, reason)) if found >= below => Err(GateError::TooNew { found, below, reason }),
             _ => Ok(found),
         }
     }
@@ -184,10 +184,10 @@ mod tests {
     fn gate_admits_from_the_least_to_below_the_limit() {
         let gate = VersionGate {
             least: AgentVersion::new(0, 26, 0),
-            why: "hooks are missing",
+            reason: "hooks are missing",
             below: Some((AgentVersion::new(2, 0, 0), "it has other plugins")),
         };
-        let admits = |line| gate.admits("agent", Ok(line)).map_err(|why| why.to_string());
+        let admits = |line| gate.admits("agent", Ok(line)).map_err(|reason| reason.to_string());
         assert_eq!(admits("0.26.0"), Ok(AgentVersion::new(0, 26, 0)));
         assert_eq!(admits("1.99.0"), Ok(AgentVersion::new(1, 99, 0)));
         let old = "version 0.25.9 is too old: hooks are missing; update it to 0.26.0 or newer";
@@ -196,7 +196,7 @@ mod tests {
         let new = "version 2.0.0 is too new: it has other plugins; use a version below 2.0.0";
         assert_eq!(admits("2.0.0"), Err(new.into()));
         assert!(admits("no version").unwrap_err().contains("run `agent --version`"));
-        let refused = |why| gate.admits("agent", Err(&why)).unwrap_err().to_string();
+        let refused = |reason| gate.admits("agent", Err(&reason)).unwrap_err().to_string();
         assert!(refused(UnknownVersion::Unreported("it fails".into())).contains("it fails"));
         let words = refused(UnknownVersion::Slow(Duration::from_secs(120)));
         assert!(

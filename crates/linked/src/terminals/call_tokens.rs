@@ -46,7 +46,7 @@ impl CountedCalls {
 mod tests {
     use super::*;
 
-    fn of(input: u64, output: u64) -> Spending {
+    fn spending(input: u64, output: u64) -> Spending {
         Spending::new([Some(input), Some(output), None, None, None], Vec::new())
     }
 
@@ -54,24 +54,30 @@ mod tests {
     fn call_tokens_count_once_however_often_a_call_is_told() {
         let mut calls = CountedCalls::default();
         let mut sum = Spending::default();
-        let reported = [("a", of(10, 1)), ("a", of(10, 1)), ("b", of(5, 2)), ("a", of(10, 8)), ("b", of(4, 0))];
+        let reported = [
+            ("a", spending(10, 1)),
+            ("a", spending(10, 1)),
+            ("b", spending(5, 2)),
+            ("a", spending(10, 8)),
+            ("b", spending(4, 0)),
+        ];
         for (call, spending) in &reported {
             sum.add(&calls.count(call, spending).unwrap_or_default().step);
         }
-        assert_eq!(sum, of(15, 10));
+        assert_eq!(sum, spending(15, 10));
         // What is stored with the session goes on counting.
         let stored = serde_json::to_string(&calls).unwrap();
         let mut next: CountedCalls = serde_json::from_str(&stored).unwrap();
-        assert_eq!(next.count("b", &of(5, 2)), None);
-        assert_eq!(next.count("b", &of(5, 3)).unwrap().step.output_tokens, Some(1));
-        assert_eq!(next.count("c", &of(0, 0)), None);
+        assert_eq!(next.count("b", &spending(5, 2)), None);
+        assert_eq!(next.count("b", &spending(5, 3)).unwrap().step.output_tokens, Some(1));
+        assert_eq!(next.count("c", &spending(0, 0)), None);
     }
 
     #[test]
     fn call_tokens_of_few_calls_are_kept() {
         let mut calls = CountedCalls::default();
         for call in 0..1000 {
-            calls.count(&call.to_string(), &of(1, 1));
+            calls.count(&call.to_string(), &spending(1, 1));
         }
         assert_eq!(calls.0.len(), CALLS_MAX);
     }

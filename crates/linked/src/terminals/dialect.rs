@@ -132,8 +132,8 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     }
 
     /// Ends the session, once the rest of it is read.
-    fn end(&mut self, why: &str, out: &mut SessionOutput<'_, Self::Request>) {
-        self.session_mut().ending.get_or_insert_with(|| why.to_owned());
+    fn end(&mut self, reason: &str, out: &mut SessionOutput<'_, Self::Request>) {
+        self.session_mut().ending.get_or_insert_with(|| reason.to_owned());
         self.read(out);
     }
 
@@ -195,8 +195,8 @@ impl<A: TerminalAgent> Dialect for LinkedTerminals<A> {
             }
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
-                    let why = format!("{method}: a terminal does not support method calls");
-                    let reply = Err(RuntimeError::new(METHOD_NOT_FOUND, why));
+                    let reason = format!("{method}: a terminal does not support method calls");
+                    let reply = Err(RuntimeError::new(METHOD_NOT_FOUND, reason));
                     out.events.push(RuntimeEvent::Replied { ticket, reply });
                 }
             }
@@ -291,9 +291,9 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
     }
 
     /// Ends the sessions of these terminals.
-    pub(crate) fn end_all(&mut self, which: impl Fn(&A) -> bool, why: &str, out: &mut Outbox) {
+    pub(crate) fn end_all(&mut self, which: impl Fn(&A) -> bool, reason: &str, out: &mut Outbox) {
         for id in self.find_all(which) {
-            self.step(&id, out, |terminal, out| terminal.end(why, out));
+            self.step(&id, out, |terminal, out| terminal.end(reason, out));
         }
     }
 
@@ -366,13 +366,13 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
     fn prompt(&mut self, ticket: Ticket, native: &NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let started = match (self.terminal_of(native), A::prompt_text(content)) {
             (None, _) => Err("its terminal is not open".to_owned()),
-            (_, Err(why)) => Err(why),
+            (_, Err(reason)) => Err(reason),
             (Some(id), Ok(text)) => {
                 self.step(&id, out, |terminal, out| terminal.prompt(ticket, text, out)).unwrap_or(Ok(()))
             }
         };
-        if let Err(why) = started {
-            let end = RunEnd::failed(why);
+        if let Err(reason) = started {
+            let end = RunEnd::failed(reason);
             out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
         }
     }

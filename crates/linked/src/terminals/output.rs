@@ -98,8 +98,8 @@ impl<R> SessionOutput<'_, R> {
         self.push(|native| RuntimeEvent::Ended { native, ticket, end });
     }
 
-    pub(crate) fn closed(&mut self, why: String) {
-        self.push(|native| RuntimeEvent::Closed { native, why });
+    pub(crate) fn closed(&mut self, reason: String) {
+        self.push(|native| RuntimeEvent::Closed { native, reason });
     }
 
     pub(crate) fn checkpoint(&mut self, state: String) {

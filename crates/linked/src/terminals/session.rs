@@ -180,9 +180,9 @@ impl SessionState {
     }
 
     /// Ends the prompt that waits, if there is one.
-    pub(crate) fn end_prompt<R>(&mut self, status: RunStatus, why: Option<&str>, out: &mut SessionOutput<'_, R>) {
+    pub(crate) fn end_prompt<R>(&mut self, status: RunStatus, reason: Option<&str>, out: &mut SessionOutput<'_, R>) {
         if let Some(prompt) = self.prompt.take() {
-            out.ended(prompt.ticket, RunEnd::new(status, why.map(str::to_owned)));
+            out.ended(prompt.ticket, RunEnd::new(status, reason.map(str::to_owned)));
         }
     }
 }

@@ -106,7 +106,7 @@ impl TranscriptReader {
                 TranscriptPart::default()
             }
             (Ok(HttpReply { status, .. }), _) => self.unreadable(&format!("it was answered with {status}")),
-            (Err(why), _) => self.unreadable(&why),
+            (Err(reason), _) => self.unreadable(&reason),
         };
         part.more |= read_again;
         part
@@ -124,8 +124,8 @@ impl TranscriptReader {
         TranscriptPart { gap: gap.map(str::to_owned), more: true, ..TranscriptPart::default() }
     }
 
-    fn unreadable(&mut self, why: &str) -> TranscriptPart {
-        let gap = self.finish_past().then(|| format!("the transcript cannot be read: {why}"));
+    fn unreadable(&mut self, reason: &str) -> TranscriptPart {
+        let gap = self.finish_past().then(|| format!("the transcript cannot be read: {reason}"));
         TranscriptPart { gap, ..TranscriptPart::default() }
     }
 }

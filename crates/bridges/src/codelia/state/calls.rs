@@ -41,8 +41,8 @@ pub(in crate::codelia) enum NoReply {
 impl From<Error> for NoReply {
     fn from(error: Error) -> Self {
         match error {
-            Error::Unreached(why) => Self::NotSent(why),
-            Error::Lost(why) => Self::Lost(why),
+            Error::Unreached(reason) => Self::NotSent(reason),
+            Error::Lost(reason) => Self::Lost(reason),
             Error::Rpc { code, message, data } => {
                 Self::Refused(RpcError { code, message, data: Some(data).filter(|data| !data.is_null()) })
             }

@@ -116,7 +116,7 @@ impl FakeGateway {
         Arc::new(move || {
             let text = std::fs::read(&file);
             Box::pin(async move {
-                let value: Value = serde_json::from_slice(&text.map_err(|why| why.to_string())?).unwrap();
+                let value: Value = serde_json::from_slice(&text.map_err(|reason| reason.to_string())?).unwrap();
                 Ok(value["url"].as_str().unwrap().to_owned())
             })
         })

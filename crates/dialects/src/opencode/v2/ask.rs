@@ -338,7 +338,7 @@ impl OpenCode2 {
                 match elicitation::filled(fields, &decision) {
                     Ok(Some(content)) => Answer::Filled(own_form_answer(content)),
                     Ok(None) => Answer::Dismissed,
-                    Err(why) => return self.ask_again(key, &why, &decision, out),
+                    Err(reason) => return self.ask_again(key, &reason, &decision, out),
                 }
             }
             (RequestKind::Form { .. }, Decision::Option { id, .. }) if id == "accept" => {
@@ -358,11 +358,11 @@ impl OpenCode2 {
     }
 
     /// Opens a form again with the reason why the answer does not fit.
-    fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
+    fn ask_again(&mut self, key: &RequestKey, reason: &str, decision: &Decision, out: &mut Outbox) {
         let Some(question) = self.asks.get_mut(key) else { return };
         let RequestKind::Form { form, params, .. } = &question.kind else { return };
         question.answer = None;
-        let ask = elicitation::ask_again(key, form, params, why, decision);
+        let ask = elicitation::ask_again(key, form, params, reason, decision);
         out.events.push(RuntimeEvent::Asked { native: question.native.clone(), ask: Box::new(ask) });
     }
 
@@ -421,8 +421,8 @@ impl OpenCode2 {
             }
             200 | 404 | 405 if dismissed && !older => self.send_answer(key, true, out),
             400 | 422 if matches!(question.kind, RequestKind::Form { .. }) && !dismissed => {
-                let why = format!("OpenCode does not accept that: {}", refused(reply));
-                self.ask_again(key, &why, &Decision::Value(None), out);
+                let reason = format!("OpenCode does not accept that: {}", refused(reply));
+                self.ask_again(key, &reason, &Decision::Value(None), out);
             }
             _ => {
                 let native = question.native.clone();

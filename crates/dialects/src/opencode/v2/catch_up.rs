@@ -64,7 +64,7 @@ impl OpenCode2 {
             Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
             Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
             Ok(_) => Err(done(reply).err().unwrap_or_default()),
-            Err(why) => Err(why.clone()),
+            Err(reason) => Err(reason.clone()),
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let opening = match session.stage {
@@ -89,8 +89,8 @@ impl OpenCode2 {
                 self.end_lost_prompt(native, &body, out);
                 self.replay(native, &body, out);
             }
-            Err(why) => {
-                let message = format!("the events of this session from that time could not be read: {why}");
+            Err(reason) => {
+                let message = format!("the events of this session from that time could not be read: {reason}");
                 out.events.push(RuntimeEvent::Event {
                     native: Some(native.clone()),
                     draft: EventDraft::error("gap", &message, None),
@@ -210,13 +210,13 @@ impl OpenCode2 {
     pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let is_started = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
-        let why = match is_started {
+        let reason = match is_started {
             true => "OpenCode stopped in the middle of it",
             false => "OpenCode was stopped before it started the prompt",
         };
         let waiting = session.progress.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
         session.busy = false;
-        self.end(native, None, events::End::Failed(Some(why.into())), out);
+        self.end(native, None, events::End::Failed(Some(reason.into())), out);
         if let Some(id) = waiting {
             // The prompt must not run later, when the user does not expect it.
             self.withdraw(native, &id, out);

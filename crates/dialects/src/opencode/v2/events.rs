@@ -523,9 +523,9 @@ impl OpenCode2 {
         let (status, stop_reason, message) = match end {
             End::Completed if !stopped => (RunStatus::Completed, Some(stop_reason(finish.as_deref()).to_owned()), None),
             End::Completed | End::Cancelled => (RunStatus::Cancelled, Some("cancelled".to_owned()), None),
-            End::Failed(why) => {
-                let why = why.or(error).unwrap_or_else(|| "OpenCode reports an error".into());
-                (RunStatus::Error, None, Some(why))
+            End::Failed(reason) => {
+                let reason = reason.or(error).unwrap_or_else(|| "OpenCode reports an error".into());
+                (RunStatus::Error, None, Some(reason))
             }
         };
         let end = RunEnd { status, stop_reason, message, native: frame.cloned() };

@@ -402,7 +402,7 @@ impl Dialect for OpenCode2 {
                 out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
             }
             Pending::Model { ticket, native, name, notify } => {
-                let reply = done(&reply).map_err(|why| RuntimeError::new(INTERNAL, why));
+                let reply = done(&reply).map_err(|reason| RuntimeError::new(INTERNAL, reason));
                 if reply.is_ok() {
                     self.model_is(&native, name.split_once('/'), out);
                 }
@@ -560,8 +560,8 @@ impl OpenCode2 {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Some(info) = info else {
             if let Stage::Opening { ticket, .. } = session.stage {
-                let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-                let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+                let reason = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
+                let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {reason}"));
                 out.events.push(RuntimeEvent::NotOpened { ticket, error });
             }
             self.sessions.remove(native);
@@ -584,8 +584,8 @@ impl OpenCode2 {
 
     fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(info) = data::<Info>(reply) else {
-            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
-            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            let reason = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {reason}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(info.id.as_str());

@@ -48,9 +48,9 @@ impl OpenCode2 {
                     self.read(native, out);
                 }
             }
-            Err(why) => {
-                let why = format!("OpenCode did not accept the prompt: {why}");
-                self.end(native, None, events::End::Failed(Some(why)), out);
+            Err(reason) => {
+                let reason = format!("OpenCode did not accept the prompt: {reason}");
+                self.end(native, None, events::End::Failed(Some(reason)), out);
             }
         }
     }
@@ -64,8 +64,8 @@ impl OpenCode2 {
     }
 
     pub(super) fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        if let Err(why) = done(reply) {
-            let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+        if let Err(reason) = done(reply) {
+            let draft = EventDraft::error("not_stopped", &format!("OpenCode did not stop: {reason}"), None);
             return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };

@@ -474,8 +474,8 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     stage.live("form.created", json!({ "form": form }));
     stage.feed_stream();
     stage.rig.ask();
-    let why = json!({ "_tag": "FormInvalidAnswerError", "message": "no such name" }).to_string();
-    stage.odd.insert("POST /api/session/ses_1/form/frm_3/reply".into(), (400, why));
+    let reason = json!({ "_tag": "FormInvalidAnswerError", "message": "no such name" }).to_string();
+    stage.odd.insert("POST /api/session/ses_1/form/frm_3/reply".into(), (400, reason));
     stage.rig.answer("frm_3", Decision::Value(Some("x".into())));
     stage.serve();
     let again = stage.rig.ask();
@@ -535,8 +535,8 @@ fn opencode2_failure_has_its_message() {
     assert_eq!((ticket, end.status, end.message.as_deref()), (7, RunStatus::Error, Some("the key is wrong")));
 
     // And a refused prompt.
-    let why = json!({ "_tag": "InvalidRequestError", "message": "no text" }).to_string();
-    stage.odd.insert("POST /api/session/ses_1/prompt".into(), (400, why));
+    let reason = json!({ "_tag": "InvalidRequestError", "message": "no text" }).to_string();
+    stage.odd.insert("POST /api/session/ses_1/prompt".into(), (400, reason));
     stage.rig.prompt(8, "ses_1", "");
     stage.serve();
     let (_, end) = stage.rig.end();
