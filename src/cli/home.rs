@@ -158,6 +158,13 @@ impl Home {
     }
 }
 
+/// The user's home folder.
+pub(crate) fn user_home() -> anyhow::Result<PathBuf> {
+    etcetera::home_dir().map_err(|error| {
+        CommandFailure::plain(format!("no home folder ({error}): set HOME to a folder that belongs to you"))
+    })
+}
+
 /// Reads the beginning of a response, which may be endless if another program responds.
 async fn read_start(mut answer: reqwest::Response) -> String {
     let mut bytes = Vec::new();

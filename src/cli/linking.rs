@@ -1,6 +1,5 @@
 //! The agents whose own terminals can be linked: which of them are, and the changes that linking would make.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use plexus::agents::linking::{LinkRefusal, Linking, last_terminal_message};
@@ -13,27 +12,14 @@ use plexus_protocol::api::linking::{AgentLink, LinkAction, LinkChange, LinkFile,
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 
 use super::discover::{Agent, LINK_VERSION_TIMEOUT, VERSION_TIMEOUT, version_within};
-use super::failure::CommandFailure;
-use super::home::Home;
-use super::programs::{this_program, which};
+use super::home::{Home, user_home};
+use super::programs::{stable_path, this_program, which};
 
 /// Makes the editor of agents' settings. The home folder is that of the user's environment, as for the agents.
 pub(super) fn linker(home: &Home) -> anyhow::Result<Linker> {
-    let user_home = etcetera::home_dir().map_err(|error| {
-        CommandFailure::plain(format!("no home folder ({error}): set HOME to a folder that belongs to you"))
-    })?;
+    let user_home = user_home()?;
     let program = stable_path(this_program()?);
     Ok(Linker::new(&user_home, home.dir(), &program, |name| std::env::var(name).ok())?)
-}
-
-/// A path of this program that stays valid after an upgrade: a package's own folder is often named after its version, and PATH has a link
-/// to it.
-fn stable_path(exe: PathBuf) -> PathBuf {
-    let (Ok(real), Some(name)) = (exe.canonicalize(), exe.file_name()) else { return exe };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let paths = std::env::split_paths(&path).map(|dir| dir.join(name));
-    let mut links = paths.filter(|path| path.is_absolute() && path.canonicalize().is_ok_and(|path| path == real));
-    links.next().unwrap_or(exe)
 }
 
 /// The link of each agent. `known` are agents whose versions have been read, `runtimes` those of the running gateway.
@@ -163,8 +149,6 @@ pub(super) fn not_on_path() -> UnknownVersion {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -172,13 +156,5 @@ mod tests {
         for agent in LINKED_AGENTS.iter().filter(|agent| agent.no_edit_reason.is_none()) {
             assert!(TERMINAL_DIALECTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
         }
-    }
-
-    #[test]
-    fn program_is_named_by_its_link_on_path() {
-        let exe = std::env::current_exe().unwrap();
-        // This test is on no PATH.
-        assert_eq!(stable_path(exe.clone()), exe);
-        assert_eq!(stable_path(PathBuf::from("/not/there/plexus")), Path::new("/not/there/plexus"));
     }
 }

@@ -3,7 +3,6 @@
 //! and stores the added listener.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::process::Stdio;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,6 +19,7 @@ use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::gateway_start::running_or_started;
 use crate::cli::input::read_line;
 use crate::cli::output::{Paint, clean, line, print, print_json_line};
+use crate::cli::programs::{CommandLine, run_within};
 
 /// Time for Tailscale to respond.
 const TAILSCALE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -163,11 +163,8 @@ async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
 
 /// The output of Tailscale, or its error output. `None` without Tailscale, or if it does not respond.
 async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
-    let mut command = tokio::process::Command::new("tailscale");
-    command.args(args).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(TAILSCALE_TIMEOUT, command.output()).await.ok()?.ok()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
+    let output = run_within(&CommandLine::new("tailscale", args), TAILSCALE_TIMEOUT).await.ok()?;
+    Some(if output.success { Ok(output.stdout) } else { Err(output.stderr) })
 }
 
 /// Returns the name of this machine in the tailnet, if Tailscale is running and can use certificates (`tailscale status --json`).
