@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::home::CONFIG_FILE;
 use super::output::{age, line};
-use super::programs::which;
+use super::programs::{is_program, which};
 
 /// Time for a program to print its version; a slower one is killed with its process group. Programs on Node.js take some seconds on a busy
 /// machine.
@@ -158,6 +158,22 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         all.push(Agent { name, dialect, program, path, version, problem, install, start });
     }
     all
+}
+
+/// The absolute folders of PATH in which agents are now, or Node.js or git, which they need.
+pub(super) fn agent_folders(exe: &Path) -> Vec<PathBuf> {
+    let specs = presets::presets().iter().filter_map(|preset| presets::preset(preset.name, exe, |_| None).ok());
+    let mut programs: Vec<String> = specs
+        .filter_map(|spec| match spec.connect {
+            Connect::Command(command) => command.into_iter().next(),
+            Connect::Endpoint(_) => None,
+        })
+        .filter(|program| !program.contains('/'))
+        .collect();
+    programs.extend(["node".to_owned(), "git".to_owned()]);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
+    folders.filter(|dir| programs.iter().any(|program| is_program(&dir.join(program)))).collect()
 }
 
 /// A file on PATH that has the program's name but may not be run.

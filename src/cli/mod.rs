@@ -21,11 +21,13 @@ mod home;
 mod input;
 mod linking;
 mod log_file;
+mod log_source;
 mod output;
 mod programs;
 mod prompts;
 mod random;
 mod requests;
+mod service;
 mod typed_line;
 mod view;
 

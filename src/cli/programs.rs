@@ -1,12 +1,15 @@
 //! Programs on PATH: their paths, and their output within a deadline.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::io::AsyncReadExt as _;
 
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, CommandResult, FAILURE};
+use super::output::SanitizedWriter;
 
 /// The program's path, found in the same way as by a shell.
 pub(crate) fn which(program: &str) -> Option<PathBuf> {
@@ -67,6 +70,16 @@ impl CommandLine {
     }
 }
 
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.program)?;
+        self.args.iter().try_for_each(|arg| match arg.contains(|c: char| c.is_whitespace() || "'\"$\\".contains(c)) {
+            true => write!(f, " '{}'", arg.replace('\'', "'\\''")),
+            false => write!(f, " {arg}"),
+        })
+    }
+}
+
 /// The output of a program that ended in time.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
@@ -82,6 +95,34 @@ pub(crate) async fn run_within(command: &CommandLine, limit: Duration) -> anyhow
     let output = output.map_err(|error| command.not_started(&error))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     Ok(ProgramOutput { success: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
+}
+
+/// Runs a program and prints its output, sanitized, until it ends; one that takes longer than `limit` is killed.
+pub(crate) async fn print_output(command: &CommandLine, limit: Option<Duration>) -> CommandResult {
+    let print = async {
+        let mut child =
+            command.process().stdout(Stdio::piped()).spawn().map_err(|error| command.not_started(&error))?;
+        let mut stdout = child.stdout.take().context("the output of the program")?;
+        let (mut sanitized, mut bytes, mut out) = (SanitizedWriter::text(), Vec::new(), Vec::new());
+        while stdout.read_buf(&mut bytes).await? > 0 {
+            sanitized.push(&std::mem::take(&mut bytes), &mut out);
+            print_bytes(&std::mem::take(&mut out))?;
+        }
+        sanitized.finish(&mut out);
+        print_bytes(&out)?;
+        Ok(if child.wait().await?.success() { 0 } else { FAILURE })
+    };
+    match limit {
+        None => print.await,
+        Some(limit) => tokio::time::timeout(limit, print).await.unwrap_or_else(|_| Err(command.slow(limit))),
+    }
+}
+
+fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
 }
 
 #[cfg(test)]
@@ -106,5 +147,12 @@ mod tests {
         assert_eq!(run("sleep", &["60"], 50).await.unwrap_err().to_string(), "sleep did not end within 0.05 s");
         let error = run("no-such-program", &[], 60_000).await.unwrap_err();
         assert_eq!(error.to_string(), "no-such-program is not on PATH");
+        let follow = print_output(&CommandLine::new("sleep", &["60"]), Some(Duration::from_millis(50))).await;
+        assert!(follow.unwrap_err().to_string().contains("did not end"));
+    }
+
+    #[test]
+    fn command_lines_are_printed_as_a_shell_takes_them() {
+        assert_eq!(CommandLine::new("cp", &["a b", "it's", "c"]).to_string(), r"cp 'a b' 'it'\''s' c");
     }
 }

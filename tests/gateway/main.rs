@@ -30,3 +30,4 @@ mod hold;
 mod hold_tied;
 mod recordings;
 mod runtimes;
+mod service;

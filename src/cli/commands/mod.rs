@@ -25,6 +25,7 @@ mod export;
 mod hold;
 mod hook;
 mod link;
+mod logs;
 mod ls;
 mod mcp;
 mod new;
@@ -42,6 +43,7 @@ mod run;
 mod schema;
 mod search;
 mod serve;
+mod service;
 mod share;
 mod stop;
 mod tail;
@@ -71,6 +73,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
+    Logs(logs::LogsArgs),
     Run(run::RunArgs),
     New(new::NewArgs),
     Worktrees(worktrees::WorktreesArgs),
@@ -158,6 +163,8 @@ impl Command {
     fn run(self) -> ExitCode {
         let result = match self {
             Self::Serve(args) => serve::run(args),
+            Self::Service(command) => block_on(service::run(command)),
+            Self::Logs(args) => block_on(logs::run(args)),
             Self::Run(args) => block_on(run::run(args)),
             Self::New(args) => block_on(new::run(args)),
             Self::Worktrees(args) => block_on(worktrees::run(args)),
@@ -306,6 +313,11 @@ mod tests {
             "bridge acp --session last",
             "bridge acp --runtime demo",
             "serve -c x.toml --listen 127.0.0.1:0 --open",
+            "service install --force --dry-run",
+            "service uninstall",
+            "service status --json",
+            "service logs -f -n 5",
+            "logs --follow --lines 5",
             "run demo",
             "run demo --prompt hi --cwd /tmp --id d",
             "run --dialect acp -- sh -c true",
@@ -394,6 +406,9 @@ mod tests {
         let wrong = [
             "",
             "frobnicate",
+            "service",
+            "service uninstall --force",
+            "logs -n x",
             "run",
             "run --dialect acp",
             "run -- sh",
