@@ -44,3 +44,4 @@ pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, LongWork, Policy, Route
 pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
 pub use listen::{ListenLimits, MAX_CONNECTIONS, bind, serve};
 pub use public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
+pub use rpc::PROTOCOL;

@@ -57,7 +57,7 @@ use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, SessionError, Sta
 use plexus_store::ReadLimit;
 
 /// The supported version of the UI protocol.
-const PROTOCOL: &str = "0";
+pub const PROTOCOL: &str = "0";
 /// The capabilities of the UI protocol's specification.
 const UI_CAPABILITIES: [Capability; 4] =
     [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];

@@ -1,4 +1,4 @@
-//! `plexus service` and `plexus logs`, with stand-ins for systemd's programs that record their arguments and start the unit.
+//! `plexus service`, `status`, `version` and `logs`, with stand-ins for systemd's programs that record their arguments and start the unit.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -306,4 +306,44 @@ fn service_unit_is_valid_for_systemd() {
         return;
     }
     assert_eq!(analyze(unit), Some(vec![]), "{unit}");
+}
+
+#[test]
+fn status_and_version_report_the_service() {
+    let machine = Machine::new();
+    contains(&machine.exits(69, &["status"]), &["not running", "plexus serve"]);
+    machine.exits(0, &["service", "install"]);
+    agent_pid(&machine);
+    let status = machine.json(&["status", "--json"]);
+    let pid = machine.pid().unwrap();
+    assert_eq!((&status["gateway"]["pid"], &status["service"]["active"]), (&pid.into(), &true.into()), "{status}");
+    let text = machine.exits(0, &["status"]);
+    contains(&text, &["as a service", "http://127.0.0.1:", "demo", "ready", "0 requests"]);
+    let version = machine.json(&["version", "--json"]);
+    assert_eq!(version["version"], version["gateway"]["version"], "{version}");
+    assert!(version["difference"].is_null(), "{version}");
+
+    Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+    contains(&machine.exits(69, &["status"]), &["not running", "`systemctl --user restart plexus.service`"]);
+    let status: Value = serde_json::from_slice(&machine.plexus(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(status["service"]["state"], "inactive", "{status}");
+}
+
+#[tokio::test]
+async fn status_and_version_report_a_gateway_started_by_hand() {
+    let machine = Machine::new();
+    let gateway = Gateway::start(&demo()).await;
+    let session = gateway.session("demo").await;
+    gateway.prompt(&session, "ask").await;
+    gateway.open_request(&session).await;
+    let run = |args: &[&str]| exits(&machine.command(&gateway.home, &machine.path(), args), 0);
+    contains(&run(&["status"]), &["by hand", "1 open", "1 run", "1 request open"]);
+    let status: Value = serde_json::from_str(&run(&["status", "--json"])).unwrap();
+    assert_eq!((&status["open_requests"], &status["running_runs"]), (&1.into(), &1.into()), "{status}");
+
+    let file = gateway.home.join("gateway.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(!run(&["version"]).contains("kill"));
+    std::fs::write(&file, text.replace(env!("CARGO_PKG_VERSION"), "0.0.9")).unwrap();
+    contains(&run(&["version"]), &["0.0.9", &format!("`kill {}`", gateway.pid()), "plexus serve"]);
 }

@@ -45,12 +45,14 @@ mod search;
 mod serve;
 mod service;
 mod share;
+mod status;
 mod stop;
 mod tail;
 mod term;
 mod term_hold;
 mod tls;
 mod usage;
+mod version;
 mod worktrees;
 mod wrap;
 
@@ -75,6 +77,7 @@ enum Command {
     Serve(serve::ServeArgs),
     #[command(subcommand)]
     Service(service::ServiceCommand),
+    Status(status::StatusArgs),
     Logs(logs::LogsArgs),
     Run(run::RunArgs),
     New(new::NewArgs),
@@ -110,6 +113,7 @@ enum Command {
     Tls(tls::TlsCommand),
     Link(link::LinkArgs),
     Doctor(doctor::DoctorArgs),
+    Version(version::VersionArgs),
     Repair(repair::RepairArgs),
     Replay(replay::ReplayArgs),
     Completions(completions::CompletionsArgs),
@@ -164,6 +168,7 @@ impl Command {
         let result = match self {
             Self::Serve(args) => serve::run(args),
             Self::Service(command) => block_on(service::run(command)),
+            Self::Status(args) => block_on(status::run(args)),
             Self::Logs(args) => block_on(logs::run(args)),
             Self::Run(args) => block_on(run::run(args)),
             Self::New(args) => block_on(new::run(args)),
@@ -197,6 +202,7 @@ impl Command {
             Self::Tls(command) => tls::run(&command),
             Self::Link(args) => block_on(link::run(args)),
             Self::Doctor(args) => block_on(doctor::run(args)),
+            Self::Version(args) => block_on(version::run(args)),
             Self::Repair(_) => repair::run(),
             Self::Replay(args) => replay::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
@@ -317,7 +323,9 @@ mod tests {
             "service uninstall",
             "service status --json",
             "service logs -f -n 5",
+            "status --json",
             "logs --follow --lines 5",
+            "version --json",
             "run demo",
             "run demo --prompt hi --cwd /tmp --id d",
             "run --dialect acp -- sh -c true",
@@ -409,6 +417,7 @@ mod tests {
             "service",
             "service uninstall --force",
             "logs -n x",
+            "status extra",
             "run",
             "run --dialect acp",
             "run -- sh",

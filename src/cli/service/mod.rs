@@ -14,7 +14,7 @@ mod state;
 mod unit;
 
 pub(crate) use manager::Manager;
-pub(crate) use plan::{Facts, Step, install, uninstall};
+pub(crate) use plan::{Facts, Step, install, restart_advice, uninstall};
 pub(crate) use state::{MESSAGE_MAX, ServiceState, service_state};
 
 /// The file of the state folder that exists while lingering is on because of the installation.

@@ -132,6 +132,14 @@ fn unreachable_manager(manager: Manager, reason: &str) -> String {
     format!("no service manager of this user can be reached: {reason}; {fix}, or run `plexus serve` in another way")
 }
 
+/// Returns the advice that gives the running gateway this program.
+pub(crate) fn restart_advice(service: Option<Manager>, pid: u32) -> String {
+    match service {
+        Some(manager) => format!("`{}` restarts it; its agents continue", manager.restart()),
+        None => format!("stop it with `kill {pid}` and start it again with `plexus serve`; its agents continue"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
