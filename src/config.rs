@@ -40,17 +40,17 @@ pub const MAX_BYTES: u64 = 20 << 30;
 /// Default maximum length of a runtime's line, in bytes: 64 MiB. The beginning of a longer one becomes a `raw` event.
 pub const LINE_MAX: usize = 64 << 20;
 /// Minimum of `line_max`, in bytes: agents put whole files into one line.
-const LINE_MAX_LEAST: u64 = 64 << 10;
+const MIN_LINE_MAX: u64 = 64 << 10;
 /// Maximum of `line_max`, in bytes: a line is held in memory as a whole.
-const LINE_MAX_MOST: u64 = 1 << 30;
+const MAX_LINE_MAX: u64 = 1 << 30;
 /// Minimum of `prompt_max`, in bytes.
-const PROMPT_MAX_LEAST: u64 = 4 << 10;
+const MIN_PROMPT_MAX: u64 = 4 << 10;
 /// Maximum of `prompt_max`, in bytes: the client message with the prompt is at most 16 MiB.
-const PROMPT_MAX_MOST: u64 = 15 << 20;
+const MAX_PROMPT_MAX: u64 = 15 << 20;
 /// Minimum limit of an account, in bytes.
-const ACCOUNT_LEAST: u64 = 1 << 20;
+const MIN_ACCOUNT: u64 = 1 << 20;
 /// Maximum limit of an account, in bytes.
-const ACCOUNT_MOST: u64 = 1 << 40;
+const MAX_ACCOUNT: u64 = 1 << 40;
 /// Maximum size of the configuration file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 /// Maximum number of edits between a misspelt name and the known one that is suggested.
@@ -588,10 +588,10 @@ fn read_retention(root: &mut TableFields<'_, '_>, retention: &mut RetentionConfi
 /// Reads `[limits]`.
 fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
     if let Some(mut limits) = root.table("limits") {
-        if let Some(bytes) = limits.number("line_max", LINE_MAX_LEAST, LINE_MAX_MOST) {
+        if let Some(bytes) = limits.number("line_max", MIN_LINE_MAX, MAX_LINE_MAX) {
             config.line_max = usize::try_from(bytes).unwrap_or(LINE_MAX);
         }
-        if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
+        if let Some(bytes) = limits.number("prompt_max", MIN_PROMPT_MAX, MAX_PROMPT_MAX) {
             config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
         }
         let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session, exempt: _ } =
@@ -606,7 +606,7 @@ fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
             ("runtime", runtime),
             ("session", session),
         ] {
-            if let Some(bytes) = limits.number(key, ACCOUNT_LEAST, ACCOUNT_MOST) {
+            if let Some(bytes) = limits.number(key, MIN_ACCOUNT, MAX_ACCOUNT) {
                 *limit = usize::try_from(bytes).unwrap_or(usize::MAX);
             }
         }

@@ -210,13 +210,13 @@ impl Auth {
         })
     }
 
-    fn prove(&self, bearer: &str, fits: impl FnOnce(&Device) -> bool) -> Option<Caller> {
+    fn prove(&self, bearer: &str, accepts: impl FnOnce(&Device) -> bool) -> Option<Caller> {
         let devices = self.shared.devices.load();
         let hash = token::hash(bearer);
         let hashes = devices.iter().map(|entry| &entry.hash);
         let now = Timestamp::from(SystemTime::now());
-        let fits = |entry: &&DeviceEntry| entry.ends().is_none_or(|at| now < at) && fits(&entry.device);
-        let entry = devices.get(find(hashes, &hash)?).filter(fits)?;
+        let accepts = |entry: &&DeviceEntry| entry.ends().is_none_or(|at| now < at) && accepts(&entry.device);
+        let entry = devices.get(find(hashes, &hash)?).filter(accepts)?;
         self.seen(entry, now.as_millis());
         Some(Caller::proven(Arc::clone(&entry.device)))
     }
@@ -539,8 +539,8 @@ impl Auth {
     /// Returns names of devices that may answer a request of this `risk` about `target`, for a device that may not. At most five,
     /// connected ones first. Empty unless the asking device belongs to the owner and sees the whole gateway.
     pub fn answering(&self, asks: &Device, target: Target<'_>, risk: Risk) -> Vec<String> {
-        let whole = asks.grant.runtimes.is_none() && asks.grant.sessions.is_none();
-        if asks.kind != DeviceKind::Device || !whole || !asks.grant.scopes.contains(&Scope::Approve) {
+        let unlimited = asks.grant.runtimes.is_none() && asks.grant.sessions.is_none();
+        if asks.kind != DeviceKind::Device || !unlimited || !asks.grant.scopes.contains(&Scope::Approve) {
             return Vec::new();
         }
         let (devices, now) = (self.shared.devices.load(), Timestamp::from(SystemTime::now()));
@@ -610,8 +610,8 @@ impl DeviceEntry {
 }
 
 /// Replaces `old` by `new`; returns `false` if the value was not `old`.
-fn swap(place: &AtomicI64, old: i64, new: i64) -> bool {
-    place.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+fn swap(value: &AtomicI64, old: i64, new: i64) -> bool {
+    value.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
 fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {

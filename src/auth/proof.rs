@@ -51,9 +51,9 @@ impl Proof {
 
     /// Returns the proof for a challenge, in hex, in constant time. `None` unless the challenge has 32 to 128 ASCII letters and digits.
     pub fn answer(&self, challenge: &str) -> Option<String> {
-        let fits = CHALLENGE.contains(&challenge.len()) && challenge.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let valid = CHALLENGE.contains(&challenge.len()) && challenge.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
-        let tag = fits.then(|| hmac::sign(&key, format!("{PURPOSE}{challenge}").as_bytes()));
+        let tag = valid.then(|| hmac::sign(&key, format!("{PURPOSE}{challenge}").as_bytes()));
         tag.map(|tag| data_encoding::HEXLOWER.encode(tag.as_ref()))
     }
 

@@ -287,9 +287,9 @@ fn distinguished_name(common: &str) -> DistinguishedName {
 fn set_lifetime(params: &mut CertificateParams, days: i32) -> anyhow::Result<Date> {
     let today = ZonedDateTime::now().with_time_zone(TimeZone::UTC).date();
     let (from, until) = (today.checked_sub(1.day())?, today.checked_add(days.days())?);
-    let moment =
+    let date_time =
         |date: Date| rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
-    (params.not_before, params.not_after) = (moment(from), moment(until));
+    (params.not_before, params.not_after) = (date_time(from), date_time(until));
     Ok(until)
 }
 

@@ -100,12 +100,12 @@ impl View {
         }
         if let Some(ParentCall { depth, .. }) = &self.parent_call {
             let indent = "  ".repeat(*depth);
-            let mut begins = self.at_line_start;
+            let mut at_start = self.at_line_start;
             let mut lines = String::with_capacity(cleaned.len());
             for piece in cleaned.split_inclusive('\n') {
-                lines.push_str(if begins { &indent } else { "" });
+                lines.push_str(if at_start { &indent } else { "" });
                 lines.push_str(piece);
-                begins = true;
+                at_start = true;
             }
             cleaned = lines;
         }

@@ -120,11 +120,11 @@ pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, 
 /// Returns the limit of a page: the client's items, bytes, and bytes of a tool call's members, within the gateway's bounds.
 pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool, output: Option<usize>) -> PageLimit {
     let bytes = bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES);
-    PageLimit { items, bytes, merge, output: output.map_or(usize::MAX, |output| output.max(OUTPUT_LEAST)) }
+    PageLimit { items, bytes, merge, output: output.map_or(usize::MAX, |output| output.max(MIN_OUTPUT)) }
 }
 
 /// Minimum size to which the members of a tool call are shortened, in bytes: short descriptive members stay whole.
-const OUTPUT_LEAST: usize = 1 << 10;
+const MIN_OUTPUT: usize = 1 << 10;
 
 /// Returns a page as JSON: `{"events":[…],` and the members of its end.
 pub(super) fn json(log: &Log, items: &[PageItem], end: &impl Serialize) -> Result<Vec<u8>, Problem> {

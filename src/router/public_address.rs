@@ -169,9 +169,9 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
     };
     let (host, port) = (named.host(), authority.get(named.host().len()..).unwrap_or_default());
     let digits = port.strip_prefix(':').filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let named_well =
+    let valid_host =
         host.starts_with('[') || host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-    if !named_well || !(port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok())) {
+    if !valid_host || !(port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok())) {
         return Err(format!("\"{text}\" is not an origin: {fix}"));
     }
     let is_loopback = ["localhost", "127.0.0.1", "[::1]"].contains(&host);

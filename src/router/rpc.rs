@@ -37,7 +37,7 @@ use super::jsonrpc::{Incoming, RpcError, RpcResult, response, result};
 use super::listing::listing;
 use super::presence::{PresenceGuard, Viewers};
 use super::socket_protocol::{Reply, SocketProtocol};
-use super::ui::{Shows, Ui};
+use super::ui::{Ui, UiSupport};
 use super::wire;
 use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Right, Target};
 use plexus_metrics::metrics;
@@ -586,8 +586,8 @@ async fn still_open(
     let head = log.head();
     while after < head && !missing.is_empty() {
         let page = log.read(filter, after, limit).await.map_err(Problem::from)?;
-        let asks = |event: &&Arc<Event>| matches!(event.kind, Kind::RequestOpened | Kind::RequestUpdated);
-        for event in page.events.iter().filter(asks) {
+        let changes_request = |event: &&Arc<Event>| matches!(event.kind, Kind::RequestOpened | Kind::RequestUpdated);
+        for event in page.events.iter().filter(changes_request) {
             if let Ok(Opened { request_id, revision }) = serde_json::from_slice(&event.body) {
                 missing.retain(|request| request.request_id.as_str() != request_id || request.revision != revision);
             }

@@ -87,9 +87,9 @@ struct Subscription {
     /// `true` if `live` carries an id, because no earlier event did.
     live_id: bool,
     /// `true` once the subscription has reached the ring of the log.
-    hot: bool,
+    was_hot: bool,
     /// The distance from the head when the subscription had to read the store again.
-    fell: Option<u64>,
+    lag: Option<u64>,
     reader: Arc<tokio::sync::Mutex<Reader>>,
 }
 
@@ -102,7 +102,7 @@ struct Reader {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if self.fell.is_some() {
+        if self.lag.is_some() {
             metrics().lagging.dec();
         }
     }
@@ -131,11 +131,11 @@ impl Subscription {
 
     /// Records whether the log had to be read from the store.
     fn record_lag(&mut self, cold: bool, log: &Log, framing: Framing, out: &mut Vec<u8>) {
-        self.hot |= !cold;
-        if cold && self.hot && self.live_at.is_none() && self.fell.is_none() {
-            self.fell = Some(log.head().0.saturating_sub(self.position.0));
+        self.was_hot |= !cold;
+        if cold && self.was_hot && self.live_at.is_none() && self.lag.is_none() {
+            self.lag = Some(log.head().0.saturating_sub(self.position.0));
             metrics().lagging.inc();
-        } else if !cold && let Some(behind) = self.fell.take() {
+        } else if !cold && let Some(behind) = self.lag.take() {
             metrics().lagging.dec();
             put_lag(out, framing, &self.name, log.cursor(log.head()), behind);
         }
@@ -248,8 +248,17 @@ impl Streamed {
         let follow = FollowLog::new(&self.log, filter.clone(), after, self.kind).until(live_at);
         let reader = Arc::new(tokio::sync::Mutex::new(Reader { follow, due: true }));
         let live_at = Some(live_at.max(after));
-        let mut sub =
-            Subscription { name, filter, encoder, position: after, live_at, live_id, hot: false, fell: None, reader };
+        let mut sub = Subscription {
+            name,
+            filter,
+            encoder,
+            position: after,
+            live_at,
+            live_id,
+            was_hot: false,
+            lag: None,
+            reader,
+        };
         self.push(|out| {
             out.extend_from_slice(hello);
             sub.live(&self.log, self.framing, out);

@@ -43,13 +43,13 @@ const WAITING: usize = 256;
 /// The client's capabilities; absent ones count as supported.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(default)]
-pub(super) struct Shows {
+pub(super) struct UiSupport {
     supports_confirm: bool,
     supports_prompt: bool,
     supports_pick: bool,
 }
 
-impl Default for Shows {
+impl Default for UiSupport {
     fn default() -> Self {
         Self { supports_confirm: true, supports_prompt: true, supports_pick: true }
     }
@@ -98,8 +98,8 @@ pub(super) struct Ui {
 }
 
 impl Ui {
-    pub(super) fn new(state: Core, caller: Caller, account: Account, shows: Shows) -> Self {
-        let translator = UiTranslator::new(shows);
+    pub(super) fn new(state: Core, caller: Caller, account: Account, support: UiSupport) -> Self {
+        let translator = UiTranslator::new(support);
         Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), task: None, translator }
     }
 
@@ -119,8 +119,8 @@ impl Ui {
     }
 
     /// Returns the client's capabilities.
-    pub(super) fn shows(&self) -> Shows {
-        self.translator.shows()
+    pub(super) fn support(&self) -> UiSupport {
+        self.translator.support()
     }
 
     /// Takes a prompt; its reply is sent in order with the events.
@@ -245,9 +245,9 @@ pub(super) fn not_accepted(run: &RunId, reason: &str) -> Vec<u8> {
 }
 
 /// Returns the frame of a request; empty if the client does not display such a request.
-pub(super) fn ask(request: &Request, session: Option<&SessionInfo>, shows: Shows) -> Vec<u8> {
+pub(super) fn ask(request: &Request, session: Option<&SessionInfo>, support: UiSupport) -> Vec<u8> {
     let own_dialect = session.is_some_and(|session| session.dialect == OWN_DIALECT);
-    translator::question(request, own_dialect, shows).map_or_else(Vec::new, |(_, frame)| frame)
+    translator::question(request, own_dialect, support).map_or_else(Vec::new, |(_, frame)| frame)
 }
 
 /// Performs the calls of a client.

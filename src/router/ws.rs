@@ -322,7 +322,7 @@ impl Client {
         let mut revocations = state.auth.revocations();
         let mut runtimes = state.directory.runtimes_changed();
         let mut forgotten = state.directory.deleted().watch();
-        let mut forgot = *forgotten.borrow_and_update();
+        let mut seen_deletions = *forgotten.borrow_and_update();
         let mut stop = state.stop.clone();
         // The device may have been revoked between the handshake and here.
         revocations.mark_changed();
@@ -378,11 +378,11 @@ impl Client {
                     if changed.is_err() {
                         return End::Close(code::GOING_AWAY, "the gateway is stopping".into());
                     }
-                    let Some((deleted, now)) = state.directory.deleted().since(forgot) else {
+                    let Some((deleted, now)) = state.directory.deleted().since(seen_deletions) else {
                         // The client missed some: it gets the list when it reconnects.
                         return End::Close(code::NO_PROGRESS, resume_cursor(&protocol));
                     };
-                    forgot = now;
+                    seen_deletions = now;
                     deleted.iter().for_each(|session| protocol.session_deleted(session));
                 }
                 frames = protocol.next_frames(), if flow == Flow::Done && protocol.initialized() => match frames {

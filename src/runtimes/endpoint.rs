@@ -173,7 +173,7 @@ impl EndpointTarget {
         let config =
             WebSocketConfig::default().max_message_size(Some(self.line_max)).max_frame_size(Some(self.line_max));
         // The response to the handshake has a bound of its own.
-        let stream = Metered { inner: stream, may: READ, held: 0, received: 0 };
+        let stream = Metered { inner: stream, allowance: READ, held: 0, received: 0 };
         match timeout(self.answer, client_async_with_config(request, stream, Some(config))).await {
             Ok(Ok((stream, _))) => Ok(EndpointConnection::Socket(Box::new(Socket {
                 stream,
@@ -203,9 +203,9 @@ impl EndpointTarget {
         if answer.status().as_u16() != 200 {
             return Err(refused(answer.status().as_u16(), None));
         }
-        let sort = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
-            return Err(format!("it answered with {:?} instead of an event stream", printable(sort)));
+        let content_type = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        if !content_type.get(..17).is_some_and(|content_type| content_type.eq_ignore_ascii_case(b"text/event-stream")) {
+            return Err(format!("it answered with {:?} instead of an event stream", printable(content_type)));
         }
         let (watch, last) = (LivenessWatch::new(self.liveness), Instant::now());
         let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
@@ -385,7 +385,7 @@ impl EndpointConnection {
 struct Metered {
     inner: Box<dyn Duplex>,
     /// Number of bytes that may still be read; the last read may exceed it.
-    may: usize,
+    allowance: usize,
     /// Number of bytes received since the last complete message.
     held: usize,
     /// Total number of bytes received.
@@ -395,13 +395,13 @@ struct Metered {
 impl AsyncRead for Metered {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         // The reader checks `may`, and polls again.
-        if self.may == 0 {
+        if self.allowance == 0 {
             return Poll::Pending;
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         let received = buf.filled().len() - before;
-        self.may = self.may.saturating_sub(received);
+        self.allowance = self.allowance.saturating_sub(received);
         self.held += received;
         self.received += received as u64;
         read
@@ -458,7 +458,7 @@ impl Socket {
         }
         let written = self.write(cx);
         let (mut events, mut bytes) = (Vec::new(), 0);
-        self.stream.get_mut().may = READ;
+        self.stream.get_mut().allowance = READ;
         while reading && events.len() < BATCH && bytes < BATCH_BYTES {
             match self.stream.poll_next_unpin(cx) {
                 Poll::Pending => break,
@@ -513,7 +513,7 @@ impl Socket {
                 self.lost = Some(reason);
                 Poll::Ready(events)
             }
-            Ok(()) if events.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
+            Ok(()) if events.is_empty() && (!reading || self.stream.get_ref().allowance > 0) => Poll::Pending,
             Ok(()) => Poll::Ready(events),
         }
     }

@@ -174,7 +174,7 @@ impl LinkHub {
     pub async fn serve(self, listener: UnixListener, launch: LaunchLinked) {
         let launch: Arc<LaunchLinked> = Arc::new(launch);
         let watching = self.clone().watch();
-        let hearing = async {
+        let reading = async {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
                     // The file descriptors are probably exhausted: others may be closed.
@@ -192,7 +192,7 @@ impl LinkHub {
                 }
             }
         };
-        tokio::join!(watching, hearing);
+        tokio::join!(watching, reading);
     }
 
     /// Reads the message of a helper. One that stays connected is served, or waits, in a task of its own.
@@ -286,13 +286,13 @@ impl LinkHub {
     ) {
         let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
         let started = self.watch_process(hello.pid, agent.name);
-        let (calls, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
+        let (calls, mut requests) = mpsc::channel::<Bytes>(ASKED_MAX);
         let tunnel = Arc::new(Tunnel { calls, replies: Mutex::default(), requests: AtomicU64::new(1) });
         self.0.tunnels.lock().insert(connection, Arc::clone(&tunnel));
         let (exit, decided) = oneshot::channel();
         self.0.waiting.lock().insert(connection, exit);
         let (mut read, mut write) = stream.split();
-        let hearing = async {
+        let reading = async {
             while let Some((line, size_permit)) = lines.next(&mut read).await {
                 if self
                     .handle_tunnel_line(&tunnel, (&line, size_permit), hello, connection, started, agent)
@@ -303,8 +303,8 @@ impl LinkHub {
                 }
             }
         };
-        let asking = async {
-            while let Some(line) = to_ask.recv().await {
+        let writing = async {
+            while let Some(line) = requests.recv().await {
                 if !matches!(timeout(HELPER_TIMEOUT, write.write_all(&line)).await, Ok(Ok(()))) {
                     break;
                 }
@@ -313,8 +313,8 @@ impl LinkHub {
         // Concurrently: a tunnel's messages are read while it does not read, and requests are sent while no driver accepts its messages.
         tokio::select! {
             _ = decided => {}
-            () = hearing => {}
-            () = asking => {}
+            () = reading => {}
+            () = writing => {}
         }
         self.0.waiting.lock().remove(&connection);
         self.0.tunnels.lock().remove(&connection);
@@ -456,11 +456,11 @@ impl LinkHub {
                 reply(200, outcome.into())
             }
             LinkRequest::Process(pid, started) => {
-                let lives = Process::find(pid).is_some_and(|process| process.start() == started);
-                if lives {
+                let alive = Process::find(pid).is_some_and(|process| process.start() == started);
+                if alive {
                     self.watch_process(pid, agent.name);
                 }
-                reply(if lives { 200 } else { 404 }, Bytes::new())
+                reply(if alive { 200 } else { 404 }, Bytes::new())
             }
             LinkRequest::Transcript(part) => {
                 let read = tokio::task::spawn_blocking(move || read_transcript(&part)).await;

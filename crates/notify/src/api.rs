@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
-use super::rule::NO_PROGRESS_MOST;
+use super::rule::MAX_NO_PROGRESS;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
 use plexus_router::guard::{Call, Route};
@@ -194,8 +194,8 @@ async fn unsubscribe(state: NotifyState, call: Call) -> Reply {
 async fn choose(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
-    if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
-        let detail = format!("`no_progress_minutes` is at most {NO_PROGRESS_MOST}, a day; 0 turns it off");
+    if no_progress_minutes.is_some_and(|minutes| minutes > MAX_NO_PROGRESS) {
+        let detail = format!("`no_progress_minutes` is at most {MAX_NO_PROGRESS}, a day; 0 turns it off");
         return Err(Problem::invalid(detail));
     }
     let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };

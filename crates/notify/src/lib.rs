@@ -122,12 +122,12 @@ impl Hours {
             (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
         };
         let (from, to) = (minutes(&self.from)?, minutes(&self.to)?);
-        let fits = from != to && (-14 * 60..=14 * 60).contains(&self.offset_minutes);
+        let valid = from != to && (-14 * 60..=14 * 60).contains(&self.offset_minutes);
         let zone = match &self.zone {
             Some(name) => TimeZone::get(name).ok()?,
             None => TimeZone::fixed(Offset::from_seconds(i32::from(self.offset_minutes) * 60).ok()?),
         };
-        fits.then_some(Quiet { from, to, zone })
+        valid.then_some(Quiet { from, to, zone })
     }
 }
 

@@ -25,7 +25,7 @@ const RUNS: usize = 4096;
 /// Default number of minutes without an event after which a device gets a notification.
 const NO_PROGRESS_MINUTES: u16 = 10;
 /// Maximum silence that a device can choose, in minutes: a day.
-pub(super) const NO_PROGRESS_MOST: u16 = 24 * 60;
+pub(super) const MAX_NO_PROGRESS: u16 = 24 * 60;
 /// Maximum number of single notifications that one target gets at once; more become one summary.
 const AT_ONCE: usize = 3;
 /// Maximum number of notifications that one target gets in a minute; more wait and become one summary.

@@ -156,12 +156,12 @@ impl Auth {
             return Ok(Arc::clone(device));
         }
         let id = &device.device_id;
-        let others = || self.shared.devices.load_full();
+        let devices = || self.shared.devices.load_full();
         if let Some(browser) = browser {
             let same = |one: &&DeviceEntry| {
                 one.device.local && one.device.device_id != *id && one.device.browser.as_deref() == Some(browser)
             };
-            let former: Vec<DeviceId> = others().iter().filter(same).map(|one| one.device.device_id.clone()).collect();
+            let former: Vec<DeviceId> = devices().iter().filter(same).map(|one| one.device.device_id.clone()).collect();
             for one in former {
                 match self.remove(&one).await {
                     // The device was revoked meanwhile.
@@ -171,9 +171,9 @@ impl Auth {
             }
         }
         self.edit(id, |device| {
-            let others = others();
-            let others = others.iter().filter(|one| one.device.local && one.device.device_id != *id);
-            let taken: Vec<&str> = others.map(|one| one.device.name.as_str()).collect();
+            let devices = devices();
+            let devices = devices.iter().filter(|one| one.device.local && one.device.device_id != *id);
+            let taken: Vec<&str> = devices.map(|one| one.device.name.as_str()).collect();
             device.name = numbered(&device.name, &taken);
             device.browser = browser.map(str::to_owned);
         })

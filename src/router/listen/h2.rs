@@ -67,11 +67,11 @@ where
 {
     let mut stop = shared.stop.clone();
     let busy = Arc::new(AtomicUsize::new(0));
-    let begun = Arc::new(AtomicUsize::new(0));
+    let requests = Arc::new(AtomicUsize::new(0));
     let service = {
-        let (shared, busy, begun) = (Arc::clone(shared), Arc::clone(&busy), Arc::clone(&begun));
+        let (shared, busy, requests) = (Arc::clone(shared), Arc::clone(&busy), Arc::clone(&requests));
         hyper::service::service_fn(move |request| {
-            begun.fetch_add(1, Ordering::Relaxed);
+            requests.fetch_add(1, Ordering::Relaxed);
             exchange(request, from, app.clone(), Arc::clone(&shared), Busy::new(&busy))
         })
     };
@@ -98,7 +98,7 @@ where
                 break connection.await;
             }
             () = tokio::time::sleep(IDLE_CHECK_EVERY.min(shared.limits.idle)) => {
-                let now = begun.load(Ordering::Relaxed);
+                let now = requests.load(Ordering::Relaxed);
                 if busy.load(Ordering::Relaxed) > 0 || now != seen {
                     (idle_since, seen) = (tokio::time::Instant::now(), now);
                 } else if idle_since.elapsed() >= shared.limits.idle {

@@ -7,7 +7,7 @@ use super::*;
 #[serde(default)]
 pub(super) struct UiInitialize {
     #[serde(deserialize_with = "object::only")]
-    pub(super) ui_capabilities: Shows,
+    pub(super) ui_capabilities: UiSupport,
     /// The session whose runtime's capabilities are reported; beyond the specification.
     pub(super) session_id: Option<SessionId>,
 }

@@ -124,10 +124,10 @@ impl Rpc {
         };
         let outcome = self.take_answer(id, chosen.as_deref().unwrap_or(answer));
         let (state, caller) = (self.state.clone(), self.caller.clone());
-        let shows = self.ui.as_ref().map(|ui| ui.shows()).unwrap_or_default();
+        let support = self.ui.as_ref().map(|ui| ui.support()).unwrap_or_default();
         Box::pin(async move {
             let Some((request, failure)) = outcome.await else { return Vec::new() };
-            not_accepted(&state, &caller, wire::parse_request_name(&request).0, &failure, shows)
+            not_accepted(&state, &caller, wire::parse_request_name(&request).0, &failure, support)
         })
     }
 
@@ -176,13 +176,13 @@ impl Rpc {
 }
 
 /// Reports an answer that was not accepted, and sends the request again if another answer could be accepted.
-fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &RpcError, shows: Shows) -> Vec<u8> {
+fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &RpcError, support: UiSupport) -> Vec<u8> {
     let open = state.directory.requests().open(&filter(caller, None));
     let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };
     let mut out = crate::ui::not_accepted(&request.run_id, &failure.message);
     if failure.code == -32602 {
         let session = state.directory.session(&request.session_id);
-        out.extend(crate::ui::ask(request, session.as_deref(), shows));
+        out.extend(crate::ui::ask(request, session.as_deref(), support));
     }
     out
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Shows;
+use super::UiSupport;
 use crate::frames::{ws_message, ws_text};
 use crate::wire;
 use plexus_protocol::answers::{self, AnswerAction, Answerer};
@@ -48,7 +48,7 @@ pub(super) struct Progress {
 /// Translates the events of a session for a client.
 #[derive(Default)]
 pub(super) struct UiTranslator {
-    shows: Shows,
+    support: UiSupport,
     runs: VecDeque<KnownRun>,
     progress: Progress,
     /// The requests that were sent, by revision.
@@ -65,12 +65,12 @@ pub(super) struct UiFrame {
 }
 
 impl UiTranslator {
-    pub(super) fn new(shows: Shows) -> Self {
-        Self { shows, ..Self::default() }
+    pub(super) fn new(support: UiSupport) -> Self {
+        Self { support, ..Self::default() }
     }
 
-    pub(super) fn shows(&self) -> Shows {
-        self.shows
+    pub(super) fn support(&self) -> UiSupport {
+        self.support
     }
 
     fn run(&mut self, id: &RunId) -> &mut KnownRun {
@@ -294,7 +294,7 @@ impl UiTranslator {
         if !self.sent_requests.insert((request.request_id.clone(), request.revision)) {
             return;
         }
-        let Some((method, frame)) = question(request, own_dialect, self.shows) else { return };
+        let Some((method, frame)) = question(request, own_dialect, self.support) else { return };
         if method == PICK && request.kind != RequestType::Pick {
             self.options.insert(request.request_id.as_str().to_owned());
         }
@@ -335,7 +335,7 @@ const PROMPT: &str = "ui.prompt.request";
 const PICK: &str = "ui.pick.request";
 
 /// Returns a request in the protocol's form: its method, and the frame. `None` if the client does not display such a request.
-pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Option<(&'static str, Vec<u8>)> {
+pub(super) fn question(request: &Request, own_dialect: bool, support: UiSupport) -> Option<(&'static str, Vec<u8>)> {
     let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
     let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
     let texts = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
@@ -353,22 +353,22 @@ pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Op
     let (method, shown, mut params) = match (request.kind, offer(Choice::AllowOnce), no) {
         (RequestType::Prompt, ..) => (
             PROMPT,
-            shows.supports_prompt,
+            support.supports_prompt,
             json!({ "message": message, "multiline": request.multiline, "secret": request.secret }),
         ),
         (RequestType::Pick, ..) => {
-            (PICK, shows.supports_pick, json!({ "items": request.items, "multi": request.multi }))
+            (PICK, support.supports_pick, json!({ "items": request.items, "multi": request.multi }))
         }
         (_, Some(yes), Some(no)) => (
             CONFIRM,
-            shows.supports_confirm,
+            support.supports_confirm,
             json!({
                 "message": message, "confirm_label": label(yes), "cancel_label": label(no),
                 "danger_level": if danger { "danger" } else { "normal" },
                 "allow_remember": request.allow_remember, "allow_reason": request.allow_reason,
             }),
         ),
-        _ => (PICK, shows.supports_pick, json!({ "items": items(&request.options), "multi": false })),
+        _ => (PICK, support.supports_pick, json!({ "items": items(&request.options), "multi": false })),
     };
     let without_options = method == PICK && request.kind != RequestType::Pick && request.options.is_empty();
     if !shown || request.observe_only || without_options {

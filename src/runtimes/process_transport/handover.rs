@@ -199,11 +199,11 @@ impl ProcessTransport {
     /// Lets the holder drop the output that all sessions have stored, up to a whole state that it has.
     fn acknowledge(&mut self, offset: u64) {
         let stored = self.acks.stored_up_to(offset);
-        let mut safe = None;
+        let mut acknowledged = None;
         while self.saved.states.front().is_some_and(|offset| *offset <= stored) {
-            safe = self.saved.states.pop_front();
+            acknowledged = self.saved.states.pop_front();
         }
-        if let Some(offset) = safe {
+        if let Some(offset) = acknowledged {
             self.holder.ack(offset);
         }
     }
