@@ -87,6 +87,8 @@ pub struct Config {
     pub push: Push,
     /// Agents that users start in a terminal by hand.
     pub native: NativeConfig,
+    /// `true` if the machine does not sleep while an agent works or waits.
+    pub keep_awake: bool,
     /// Runtimes to start with the gateway.
     pub runtimes: Vec<RuntimeConfig>,
 }
@@ -174,6 +176,7 @@ impl Default for Config {
             limits: LedgerLimits::default(),
             push: Push::default(),
             native: NativeConfig::default(),
+            keep_awake: true,
             runtimes: Vec::new(),
         }
     }
@@ -361,6 +364,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
             }
         }
     }
+    config.keep_awake = root.flag("keep_awake").unwrap_or(config.keep_awake);
     if let Some(mut tls) = root.table("tls") {
         config.tls = read_tls(&mut tls, config.listen, context);
         tls.finish();

@@ -23,6 +23,7 @@ use crate::frontends::agui::AgUiState;
 use crate::frontends::gemini::{self, Port};
 use crate::ledger::Ledger;
 use crate::notify::{Notifier, NotifyState};
+use crate::operation::awake::KeepAwake;
 use crate::operation::doctor::{Doctor, DoctorState};
 use crate::operation::health::HealthState;
 use crate::router::describe::Descriptions;
@@ -266,7 +267,8 @@ impl Gateway {
             long_work: router::LongWork::default(),
         };
         let proof = auth::Proof::new().map_err(StartError::Auth)?;
-        let features = features(&core, exe, &home, folders, listeners, notifier, proof);
+        let mut features = features(&core, exe, &home, folders, listeners, notifier, proof);
+        features.doctor.awake = KeepAwake::new(config.keep_awake);
         let code = admin_code(&core.auth, &home)?;
         let running = Running {
             url: core.url.to_string(),
@@ -353,6 +355,7 @@ impl Gateway {
             tokio::spawn(self.links.0.serve(socket, Box::new(move |agent| launch_linked(&directory, agent))))
         });
         tokio::spawn(features.notify.notifier.run(core.clone(), self.before));
+        tokio::spawn(features.doctor.awake.clone().run(core.clone()));
         let attach = |daemon: SharedDaemon| tokio::spawn(daemon.keep_attached(core.directory.clone()));
         let attaching: Vec<_> = self.daemons.into_iter().map(attach).collect();
         let serve = |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, core.stop.clone()));
@@ -494,7 +497,7 @@ fn features(
         worktrees: WorktreesState { core: core(), worktrees },
         terminals: TerminalsState { core: core(), folder: home.join(plexus_terminal::folder::TERMINALS) },
         listeners,
-        doctor: DoctorState { core: core(), doctor: Doctor::default() },
+        doctor: DoctorState { core: core(), doctor: Doctor::default(), awake: KeepAwake::new(false) },
         linking: LinkingState { core: core(), linking: Linking::default() },
         health: HealthState { core: core(), proof },
         descriptions: Descriptions::new(core().version, openapi),

@@ -216,7 +216,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         (
             "\n  zzz = 1",
             "p.toml:2:3: zzz: unknown key; known keys: listen, public_hosts, public_url, \
-             trusted_proxies, tls, log, retention, ceilings, requests, limits, push, native, runtime",
+             trusted_proxies, keep_awake, tls, log, retention, ceilings, requests, limits, push, native, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),

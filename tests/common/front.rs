@@ -18,6 +18,7 @@ use plexus::frontends::acp::{AcpSessionRegistry, AcpState, Connections};
 use plexus::frontends::agui::AgUiState;
 use plexus::ledger::Ledger;
 use plexus::notify::{Notifier, NotifySettings, NotifyState};
+use plexus::operation::awake::KeepAwake;
 use plexus::operation::doctor::{Doctor, DoctorState};
 use plexus::operation::health::HealthState;
 use plexus::router::describe::Descriptions;
@@ -333,7 +334,7 @@ fn features(
         worktrees: WorktreesState { core: core(), worktrees },
         terminals: TerminalsState { core: core(), folder: home.join("terminals") },
         listeners,
-        doctor: DoctorState { core: core(), doctor: Doctor::default() },
+        doctor: DoctorState { core: core(), doctor: Doctor::default(), awake: KeepAwake::new(false) },
         linking: LinkingState { core: core(), linking: Linking::default() },
         health: HealthState { core: core(), proof: plexus::auth::Proof::new().unwrap() },
         descriptions: Descriptions::new("0.0.0", plexus::openapi),

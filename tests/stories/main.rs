@@ -13,6 +13,7 @@ mod story_attach;
 mod story_attach_changes;
 mod story_attach_prompts;
 mod story_attach_screens;
+mod story_awake;
 mod story_changes;
 mod story_cli;
 mod story_clients;

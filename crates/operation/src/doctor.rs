@@ -18,6 +18,8 @@ use plexus_router::reply::{bad_query, gateway, json, parameter};
 use plexus_router::routes::{ADMIN, GET, NOTHING, POST, route};
 use plexus_router::{Core, Problem};
 
+use crate::awake::KeepAwake;
+
 /// The state of health checks.
 #[derive(Clone)]
 pub struct DoctorState {
@@ -25,6 +27,8 @@ pub struct DoctorState {
     pub core: Core,
     /// The checks that the program provides.
     pub doctor: Doctor,
+    /// The lease that prevents sleep.
+    pub awake: KeepAwake,
 }
 
 /// Returns the routes of health checks.
@@ -122,11 +126,13 @@ async fn serve(state: DoctorState, call: Call) -> Result<Response, Problem> {
     let checks = match parameter(&call, "only").as_deref() {
         Some("memory") => accounts.collect(),
         Some("clock") => vec![clock(state.core.directory.clock().doubt())],
-        Some(_) => return Err(bad_query("`only` must be memory or clock".into())),
+        Some("awake") => vec![state.awake.check()],
+        Some(_) => return Err(bad_query("`only` must be memory, clock or awake".into())),
         None => {
             let detail = format!("version {}, since {}", state.core.version, state.core.started_at);
             let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];
             checks.push(clock(state.core.directory.clock().doubt()));
+            checks.push(state.awake.check());
             checks.extend(accounts);
             checks.extend(state.doctor.run(state.core.directory.runtimes()).await);
             checks

@@ -127,10 +127,11 @@ async fn check_gateway(
     }
 }
 
-/// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway without these checks is not a failure.
+/// The gateway's own checks: its clock, whether it prevents sleep, and the accounts near their memory limit. An older gateway without these
+/// checks is not a failure.
 async fn gateway_checks(client: &Client) -> Vec<operation::Check> {
     let mut checks = Vec::new();
-    for (only, prefix) in [("clock", "clock"), ("memory", "memory ")] {
+    for (only, prefix) in [("clock", "clock"), ("awake", "keep awake"), ("memory", "memory ")] {
         let report = client.run(calls::doctor(Some(only)), "health checks").await;
         // An older gateway responds with all checks.
         let reported = report.into_iter().flat_map(|report| report.checks);
