@@ -179,6 +179,12 @@ fn dashboard_and_rules_name_existing_metrics_and_are_valid() {
     std::fs::write(&path, json!({ "groups": [{ "name": "x", "rules": labelled }] }).to_string()).unwrap();
     promtool(&["check", "rules", path.to_str().unwrap()], "").unwrap();
     promtool(&["check", "rules", "prometheus-rules.yml"], "").unwrap();
+    promtool(&["test", "rules", "prometheus-rules.test.yml"], "").unwrap();
+    let [alerts, tests] = ["prometheus-rules.yml", "prometheus-rules.test.yml"]
+        .map(|name| std::fs::read_to_string(file("deploy").join(name)).unwrap());
+    for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(tests.contains(&format!("alertname: {alert}\n")), "{alert} has no test in prometheus-rules.test.yml");
+    }
     // With a token file, which is not in the repository.
     for name in ["prometheus.yml", "prometheus-rules.yml"] {
         std::fs::copy(file("deploy").join(name), dir.path().join(name)).unwrap();
