@@ -117,6 +117,11 @@ pub(super) const EVENTS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of events (default 500, at most 5000)", number);
 pub(super) const WAIT: Parameter =
     Parameter::query("wait", "Seconds to wait if there are no events yet (default 0, at most 60)", number);
+pub(super) const GATHER: Parameter = Parameter::query(
+    "gather",
+    "Milliseconds to wait for further events after the first, at the end of the log (default 0, at most 1000)",
+    number,
+);
 pub(super) const BEFORE: Parameter = Parameter::query(
     "before",
     "A cursor: returns the newest events of one session before it; empty or `now`: the newest events",
@@ -148,8 +153,18 @@ pub(super) const LAST_EVENT_ID: Parameter = Parameter::header(
     || json!({ "type": "string" }),
 );
 /// The parameters of every route that returns events.
-pub(super) const EVENTS: &[&Parameter] =
-    &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &EVENTS_OUTPUT, &PROJECTION, &LAST_EVENT_ID];
+pub(super) const EVENTS: &[&Parameter] = &[
+    &AFTER,
+    &EVENTS_LIMIT,
+    &WAIT,
+    &GATHER,
+    &BEFORE,
+    &MERGE,
+    &EVENTS_BYTES,
+    &EVENTS_OUTPUT,
+    &PROJECTION,
+    &LAST_EVENT_ID,
+];
 /// The parameter with sessions. One value may name several of them, separated by commas.
 pub(super) const SESSIONS_NAMED: Parameter = Parameter::query("session", "Only this session; can be repeated", || {
     matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")

@@ -7,11 +7,12 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, StatusCode};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::guard::Counted;
+use super::reply::etag_matches;
 use super::stop::stopping;
 use super::{Core, Problem, wire};
 use plexus_auth::Caller;
@@ -26,6 +27,8 @@ const PAGE_BYTES: usize = 8 << 20;
 pub(super) const MERGED_BYTES: usize = 1 << 20;
 /// Size of a slice, in bytes.
 const SLICE_BYTES: usize = 128 << 10;
+/// The `Cache-Control` of a complete page.
+const COMPLETE: &str = "private, max-age=31536000, immutable";
 /// Maximum time that a begun page waits for memory; by then the connections of clients that do not read are closed.
 const CHARGE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -268,7 +271,38 @@ impl Writing {
     }
 }
 
-/// Returns a page of plain events after a position, whose first slice was read with this charge.
+/// A page of events after a position.
+pub(super) struct ForwardPage {
+    pub(super) response: Response,
+    /// The cursor of the next page, if the page is complete: later events follow it, and do not change it.
+    pub(super) complete: Option<String>,
+}
+
+impl ForwardPage {
+    /// Makes a page that a later read may extend.
+    pub(super) fn growing(response: Response) -> Self {
+        Self { response, complete: None }
+    }
+
+    /// Returns the response. A complete page has an `ETag`, and clients that send a token may store it. Browsers may not, since they would
+    /// hold it after signing out.
+    pub(super) fn into_response(self, request: &HeaderMap) -> Response {
+        let Self { mut response, complete: Some(next) } = self else { return self.response };
+        // Weak, because the member `head` of the page changes.
+        let Ok(etag) = HeaderValue::try_from(format!("W/\"{next}\"")) else { return response };
+        if etag_matches(request, &format!("\"{next}\"")) {
+            response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        response.headers_mut().insert(ETAG, etag);
+        if request.contains_key(AUTHORIZATION) {
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(COMPLETE));
+        }
+        response
+    }
+}
+
+/// Returns a page of plain events after a position, whose first slice was read with this charge, and whether that slice is all of it.
 pub(super) fn forth(
     state: Core,
     caller: Caller,
@@ -276,14 +310,14 @@ pub(super) fn forth(
     filter: Filter,
     (first, charge): (HistoryPage, Charge),
     items: usize,
-) -> Result<Response, Problem> {
+) -> Result<(Response, bool), Problem> {
     let at = first.to;
     let mut writing =
         Writing { state, caller, account, filter, at, items, bytes: PAGE_BYTES, begun: false, done: false };
     let mut written = b"{\"events\":[".to_vec();
     if writing.write(&first, &mut written)? {
         drop(first);
-        return Ok(whole(written, charge));
+        return Ok((whole(written, charge), true));
     }
     writing.wrote(&first, written.len());
     drop(first);
@@ -292,7 +326,7 @@ pub(super) fn forth(
     let rest = stream::try_unfold(writing, async |mut writing| {
         Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
     });
-    Ok(response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))))
+    Ok((response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))), false))
 }
 
 /// Returns the limit of the first slice of a page of plain events.

@@ -10,7 +10,7 @@ use http::header::ACCEPT;
 use super::described as docs;
 use super::described::QUERY_MAX;
 use super::guard::{Call, Route, WS_PATH};
-use super::history::{self, HistoryRange};
+use super::history::{self, ForwardPage, HistoryRange};
 use super::listing::listing;
 use super::reply::{
     QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of,
@@ -42,6 +42,8 @@ use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPosition, P
 const PAGE: usize = 500;
 /// Maximum number of events on a page; a larger limit is reduced to it.
 const PAGE_MAX: usize = 5000;
+/// Maximum time to wait for further events of a page, in milliseconds.
+const GATHER_MAX: u64 = 1000;
 /// Default number of passages that a search returns.
 const HITS: usize = 20;
 /// Maximum number of passages that a search returns.
@@ -266,15 +268,16 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> R
     let bytes = query.get("max_bytes").map(|_| query.number("max_bytes", 0)).transpose()?;
     let output = query.get("max_output").map(|_| query.number("max_output", 0)).transpose()?;
     let limit = history::limit(query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes, merge, output);
-    let wait = waits(&query)?;
     match range {
         HistoryRange::Before(before) => {
             let one = one.ok_or_else(|| bad_query("`before` works within one session: name the session".into()))?;
             page_before(&state, &call.account, &one, before, limit).await
         }
         HistoryRange::After(after, part) => {
-            let whole = merge || bytes.is_some();
-            page(state, caller, call.account, filter, &after, part, limit, whole, wait, one).await
+            let gather = Duration::from_millis(query.number("gather", 0)?.min(GATHER_MAX));
+            let form = PageForm { limit, whole: merge || bytes.is_some(), wait: waits(&query)?, gather, part, one };
+            let stored = call.parts.headers.clone();
+            page(state, caller, call.account, filter, &after, form).await.map(|page| page.into_response(&stored))
         }
     }
 }
@@ -336,24 +339,34 @@ async fn snapshot_page(state: &Core, filter: &Filter, resume: ResumeVerdict, one
     Ok(history::response(history::json(log, &[], &end)?.into()))
 }
 
-#[allow(clippy::too_many_arguments)] // each is a part of what was asked for
+/// The form of a page after a cursor.
+struct PageForm {
+    limit: PageLimit,
+    /// `true` if the page is completed before it is sent.
+    whole: bool,
+    /// Time to wait for the first event.
+    wait: Duration,
+    /// Time to wait for further events after the first, at the end of the log.
+    gather: Duration,
+    /// The part of a long text to begin with.
+    part: u32,
+    /// The session, if the page is of one.
+    one: Option<SessionId>,
+}
+
 async fn page(
     state: Core,
     caller: Caller,
     account: Account,
     filter: Filter,
     after: &StartAfter,
-    part: u32,
-    limit: PageLimit,
-    whole: bool,
-    wait: Duration,
-    one: Option<SessionId>,
-) -> RouteResult {
+    PageForm { limit, whole, wait, mut gather, part, one }: PageForm,
+) -> Result<ForwardPage, Problem> {
     let log = state.directory.log().clone();
     let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
     let attach = log.attach(&filter, after);
     if attach.resume != ResumeVerdict::Ok {
-        return snapshot_page(&state, &filter, attach.resume, one.as_ref()).await;
+        return snapshot_page(&state, &filter, attach.resume, one.as_ref()).await.map(ForwardPage::growing);
     }
     let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;
@@ -366,6 +379,12 @@ async fn page(
         let page = log.page_after(&filter, next, slice, &mut charge).await?;
         if !history::fits_charge(&mut charge, charged, page.bytes) {
             charged = page.bytes;
+            continue;
+        }
+        if !page.items.is_empty() && !page.more && !gather.is_zero() {
+            // The same events are read again, with those that follow soon: a client reads fewer pages.
+            drop((page, charge));
+            tokio::time::sleep(std::mem::take(&mut gather)).await;
             continue;
         }
         next = page.to;
@@ -381,12 +400,14 @@ async fn page(
         }
     };
     drop(counted);
+    let complete = (page.more && one.is_some()).then(|| history::page_end(&log, page.to).next);
     if whole {
         let text = history::json(&log, &page.items, &history::page_end(&log, page.to))?;
         drop(page);
-        return Ok(history::whole(text, charge));
+        return Ok(ForwardPage { response: history::whole(text, charge), complete });
     }
-    history::forth(state, caller, account, filter, (page, charge), limit.items)
+    let (response, single) = history::forth(state, caller, account, filter, (page, charge), limit.items)?;
+    Ok(ForwardPage { response, complete: complete.filter(|_| single) })
 }
 
 // === requests ===

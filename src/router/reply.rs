@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, StatusCode};
+use http::header::{CONTENT_TYPE, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use plexus_protocol::{RequestId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo};
 use serde::Serialize;
 
@@ -186,6 +186,12 @@ pub fn parameter(call: &Call, name: &str) -> Option<String> {
     QueryParameters::from_call(call).get(name).map(Into::into)
 }
 
+/// Returns whether the client has the content of `tag` (RFC 9110, 13.1.2: weak comparison, a list, or `*`).
+pub fn etag_matches(headers: &HeaderMap, tag: &str) -> bool {
+    let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+}
+
 /// Returns the problem of an invalid query.
 pub fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
@@ -203,5 +209,20 @@ pub fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
             "bad_idempotency_key",
             format!("Idempotency-Key must be 1 to {KEY_MAX} visible ASCII characters, and given once"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn etag_matches_in_a_list_weak_or_by_star() {
+        for (line, known) in
+            [("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"a-br\"", false), ("a", false)]
+        {
+            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(line).unwrap())]);
+            assert_eq!(etag_matches(&headers, "\"a\""), known, "{line}");
+        }
     }
 }

@@ -52,4 +52,5 @@ mod story_term;
 mod story_ui_protocol;
 mod story_undo;
 mod story_usage;
+mod story_watchers;
 mod story_wrap;

@@ -7,13 +7,14 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, VARY,
     X_DNS_PREFETCH_CONTROL,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
 
 use plexus_router::guard::{Call, Policy, Route};
+use plexus_router::reply::etag_matches;
 use plexus_router::routes::{GET, NOTHING, route};
 use plexus_router::{Core, Problem};
 
@@ -126,12 +127,6 @@ async fn file(_: Core, call: Call) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Returns whether the client has the content of `tag` (RFC 9110, 13.1.2: weak comparison, a list, or `*`).
-fn etag_matches(headers: &HeaderMap, tag: &str) -> bool {
-    let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
-}
-
 /// Returns the weight of a content coding in `Accept-Encoding`, in thousandths (RFC 9110, 12.5.3); `None` if it is not named.
 fn explicit_weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
@@ -184,16 +179,6 @@ mod tests {
         ] {
             let headers = asking(accept);
             assert_eq!((weight(&headers, "br"), weight(&headers, "gzip")), (br, gzip), "{accept}");
-        }
-    }
-
-    #[test]
-    fn etag_matches_in_a_list_weak_or_by_star() {
-        for (line, known) in
-            [("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"a-br\"", false), ("a", false)]
-        {
-            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(line).unwrap())]);
-            assert_eq!(etag_matches(&headers, "\"a\""), known, "{line}");
         }
     }
 
