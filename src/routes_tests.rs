@@ -49,9 +49,9 @@ fn documents_name_only_routes_that_exist() {
         ("docs/http.md", include_str!("../docs/http.md"), 8),
         ("docs/protocol.md", include_str!("../docs/protocol.md"), 80),
     ];
-    for (name, document, least) in documents {
+    for (name, document, min) in documents {
         let named = named_routes(document);
-        assert!(named.len() >= least, "{name}: {named:?}");
+        assert!(named.len() >= min, "{name}: {named:?}");
         let unknown: Vec<_> = named.into_iter().filter(|(method, path)| !exists(*method, path)).collect();
         assert!(unknown.is_empty(), "{name} names routes that do not exist: {unknown:?}");
     }

@@ -522,6 +522,35 @@ const OLD_WORDS_OF_CRATES: &[&str] = &[
     "sought", "strike", "talk", "teller", "tend", "unlooked", "untallied", "upto", "wrote",
 ];
 
+/// Words that no part of an identifier is, outside of tests: spoken or figurative ones, for which there is a plain one.
+#[rustfmt::skip]
+const ODD_PARTS: &[&str] = &[
+    "conduct", "desk", "fine", "goes", "looked", "mine", "nobody", "placed", "placer", "remark", "says", "somebody", "spot", "stretch",
+    "telling", "tells", "thing", "things", "untold", "whoever",
+];
+
+/// Identifiers of a file, without its tests, with an odd part.
+fn odd_parts(path: &str, text: &str) -> Vec<String> {
+    if path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("/rig.rs") {
+        return Vec::new();
+    }
+    let code = text.split("\nmod tests {").next().unwrap_or_default();
+    let mut odd = Vec::new();
+    for tok in lex(code).0.iter().filter(|tok| !tok.string) {
+        let mut snake = String::new();
+        for ch in tok.text.chars() {
+            if ch.is_uppercase() && snake.ends_with(char::is_lowercase) {
+                snake.push('_');
+            }
+            snake.push(ch);
+        }
+        if let Some(part) = snake.to_lowercase().split('_').find(|part| ODD_PARTS.contains(part)) {
+            odd.push(format!("{path}:{}: `{}`: use a plain word for `{part}`", tok.line, tok.text));
+        }
+    }
+    odd
+}
+
 /// Identifiers of a file that are no words of this project any more.
 fn old_words(path: &str, text: &str) -> Vec<String> {
     let toks = lex(text).0;
@@ -809,6 +838,7 @@ fn source_names_nothing_that_is_banned() {
 fn names_are_standard_and_public_types_unique() {
     let files = tree(SOURCE, &["rs"]);
     none(files.iter().flat_map(|(path, text)| old_words(path, text)).collect());
+    none(files.iter().flat_map(|(path, text)| odd_parts(path, text)).collect());
     none(files.iter().flat_map(|(path, text)| first_words(path, text)).collect());
     none(types_twice(&files));
 }
@@ -817,6 +847,15 @@ fn names_are_standard_and_public_types_unique() {
 fn planted_old_words_and_first_words_are_found() {
     let old = "struct Inlet; // Birth\nfn f(birth: u8) { let s = \"Upto\"; bury() }";
     assert_eq!(old_words("src/x.rs", old).len(), 2);
+    let odd = "struct RunConduct;\nfn f(told: u8) { no_untold(\"desk\") }\n#[cfg(test)]\nmod tests { fn desk() {} }";
+    assert_eq!(
+        odd_parts("src/x.rs", odd),
+        [
+            "src/x.rs:1: `RunConduct`: use a plain word for `conduct`",
+            "src/x.rs:2: `no_untold`: use a plain word for `untold`",
+        ]
+    );
+    assert_eq!(odd_parts("src/x_tests.rs", odd), Vec::<String>::new());
     let of_crates = "fn obey() { let sought = \"talk\"; }";
     assert_eq!(old_words("crates/store/src/x.rs", of_crates).len(), 2);
     assert_eq!(old_words("src/x.rs", of_crates).len(), 0);

@@ -550,7 +550,7 @@ impl Auth {
                 && *device_id != asks.device_id
                 && expires_at.is_none_or(|at| now < at)
                 && grant.covers(Scope::Approve, target)
-                && grant.approve_up_to.is_none_or(|most| risk <= most)
+                && grant.approve_up_to.is_none_or(|max| risk <= max)
         };
         let (here, away): (Vec<&DeviceEntry>, Vec<&DeviceEntry>) =
             devices.iter().filter(may).partition(|entry| entry.open.load(Ordering::Relaxed) > 0);

@@ -22,7 +22,7 @@ pub(super) const ALL_TRIES: u32 = 300;
 #[derive(Debug)]
 pub(super) struct Limiter {
     counts: HashMap<Option<IpAddr>, (Instant, u32)>,
-    most: u32,
+    max: u32,
 }
 
 /// Wrong short codes, by address and in all. Unlike a token, a short code can be guessed, so this limit applies before the
@@ -61,8 +61,8 @@ impl Default for Limiter {
 }
 
 impl Limiter {
-    fn new(most: u32) -> Self {
-        Self { counts: HashMap::new(), most }
+    fn new(max: u32) -> Self {
+        Self { counts: HashMap::new(), max }
     }
 
     /// Returns the time until the count of an address starts at zero, if it has used up its failures.
@@ -71,7 +71,7 @@ impl Limiter {
         // An address that is not in the full table shares the common count.
         let (since, count) = self.counts.get(&key).or_else(|| self.counts.get(&None))?;
         let left = FAILURE_WINDOW.saturating_sub(now.duration_since(*since));
-        (*count >= self.most && !left.is_zero()).then_some(left)
+        (*count >= self.max && !left.is_zero()).then_some(left)
     }
 
     /// Counts a failure. Returns the time until the count starts at zero, if the address failed too often.
@@ -88,7 +88,7 @@ impl Limiter {
             (*since, *count) = (now, 0);
         }
         *count = count.saturating_add(1);
-        (*count > self.most).then(|| FAILURE_WINDOW.saturating_sub(now.duration_since(*since)))
+        (*count > self.max).then(|| FAILURE_WINDOW.saturating_sub(now.duration_since(*since)))
     }
 }
 

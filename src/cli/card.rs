@@ -125,16 +125,16 @@ fn accepted_answers(question: &Question) -> String {
         (false, false, true) => parts.push("one of these, or your own text".into()),
         (false, true, true) => parts.push("any of these, and your own text".into()),
     }
-    let sort = match (question.multiple, question.options.is_empty(), fits.number) {
+    let type_name = match (question.multiple, question.options.is_empty(), fits.number) {
         (true, ..) => " of them",
         (false, true, None) => " characters",
         _ => "",
     };
     match (fits.least, fits.most) {
         (None, None) => {}
-        (Some(least), None) => parts.push(format!("at least {least}{sort}")),
-        (None, Some(most)) => parts.push(format!("at most {most}{sort}")),
-        (Some(least), Some(most)) => parts.push(format!("{least} to {most}{sort}")),
+        (Some(least), None) => parts.push(format!("at least {least}{type_name}")),
+        (None, Some(most)) => parts.push(format!("at most {most}{type_name}")),
+        (Some(least), Some(most)) => parts.push(format!("{least} to {most}{type_name}")),
     }
     if question.optional {
         parts.push("optional".into());

@@ -186,16 +186,16 @@ impl<'d, 'i> TableFields<'d, 'i> {
         found
     }
 
-    pub(super) fn number(&mut self, key: &'static str, least: u64, most: u64) -> Option<u64> {
+    pub(super) fn number(&mut self, key: &'static str, min: u64, max: u64) -> Option<u64> {
         let value = self.take(key)?;
         let Some(integer) = value.get_ref().as_integer() else {
-            self.wrong(key, &value, "a whole number", &least.max(1).to_string());
+            self.wrong(key, &value, "a whole number", &min.max(1).to_string());
             return None;
         };
         let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-        let number = number.filter(|number| (least..=most).contains(number));
+        let number = number.filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            self.problem(value.span(), key, format!("{} is out of range: from {least} to {most}", integer.as_str()));
+            self.problem(value.span(), key, format!("{} is out of range: from {min} to {max}", integer.as_str()));
         }
         number
     }

@@ -417,7 +417,7 @@ impl Account {
     }
 
     /// Returns the maximum that this account can ever hold, in bytes: the lowest of its limit and its parents' limits.
-    pub fn most(&self) -> usize {
+    pub fn max(&self) -> usize {
         self.chain().map(|node| node.limit_for(true)).fold(usize::MAX, usize::min)
     }
 
@@ -457,7 +457,7 @@ impl Account {
     /// Charges `bytes` as soon as they fit; more than the limit is charged as the limit. The caller must not hold a charge that others
     /// wait for. Cancellation safe.
     pub async fn wait(&self, bytes: usize) -> Charge {
-        let bytes = bytes.min(self.most());
+        let bytes = bytes.min(self.max());
         let mut waited = false;
         loop {
             let (full, limit) = match self.try_charge(bytes) {

@@ -194,5 +194,5 @@ async fn devices_that_hold_much_leave_room_for_small_charges() {
     assert_eq!(used(&ledger)[Class::Clients as usize], 0);
     // The most that an account may hold can be charged once no other account holds anything.
     let alone = ledger.connection("greedy-0");
-    assert_eq!(alone.charge(alone.most()).unwrap().bytes(), alone.most());
+    assert_eq!(alone.charge(alone.max()).unwrap().bytes(), alone.max());
 }

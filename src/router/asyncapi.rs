@@ -87,9 +87,9 @@ fn message(about: &str, members: Value, required: &[&str], example: Value) -> Va
 fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Value>) {
     let native = json!({ "$ref": "#/channels/native" });
     let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
-    let mut params = request();
-    params["message"] = json!("touch demo.txt");
-    params["danger_level"] = json!("normal");
+    let mut question = request();
+    question["message"] = json!("touch demo.txt");
+    question["danger_level"] = json!("normal");
     for name in ASKS {
         let about = "A question: answer by a JSON-RPC response with this id, or by `ui.request.answer`";
         let params = json!({ "allOf": [of::<Request>().reference(), {
@@ -97,7 +97,7 @@ fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Val
             "properties": { "message": { "type": "string" }, "danger_level": { "enum": ["normal", "danger"] } },
         }] });
         let ask = json!({ "id": { "type": "string", "pattern": schemas::ID }, "method": { "const": name }, "params": params });
-        let example = json!({ "id": REQUEST, "method": name, "params": params });
+        let example = json!({ "id": REQUEST, "method": name, "params": question });
         messages.insert(name.into(), message(about, ask, &["id", "method", "params"], example));
         operations.insert(
             name.into(),

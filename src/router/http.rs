@@ -209,8 +209,8 @@ pub(super) async fn cancel(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn snapshot(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
-    let most = QueryParameters::from_call(&call).number("max_bytes", WINDOW)?;
-    json(StatusCode::OK, &state.directory.snapshots().within(&session.session_id, most).await?)
+    let max = QueryParameters::from_call(&call).number("max_bytes", WINDOW)?;
+    json(StatusCode::OK, &state.directory.snapshots().within(&session.session_id, max).await?)
 }
 
 // === events ===
@@ -307,7 +307,7 @@ async fn page_before(
     // Charges the events and the output made of them. An event longer than a page needs a larger charge and is read again.
     let mut charged = 2 * limit.bytes;
     let (page, charge) = loop {
-        let mut charge = account.charge(charged.min(account.most()))?;
+        let mut charge = account.charge(charged.min(account.max()))?;
         let page = log.page_before(session, to, limit, &mut charge).await?;
         if history::fits_charge(&mut charge, charged, page.bytes) {
             break (page, charge);
@@ -375,7 +375,7 @@ async fn page(
     let mut charged = 2 * slice.bytes;
     let (page, charge) = loop {
         // Charges the events and the output made of them.
-        let mut charge = account.charge(charged.min(account.most()))?;
+        let mut charge = account.charge(charged.min(account.max()))?;
         let page = log.page_after(&filter, next, slice, &mut charge).await?;
         if !history::fits_charge(&mut charge, charged, page.bytes) {
             charged = page.bytes;

@@ -101,8 +101,8 @@ async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
             }
         }
     };
-    let most = settings.stop_stdin + settings.stop_term + settings.stop_kill;
-    match tokio::time::timeout(most, exit).await {
+    let max = settings.stop_stdin + settings.stop_term + settings.stop_kill;
+    match tokio::time::timeout(max, exit).await {
         Ok(true) => holder.bye(),
         Ok(false) | Err(_) => holder_reconnect::end(holder.processes(), settings).await,
     }

@@ -257,15 +257,15 @@ impl Directory {
         Some(Position(last))
     }
 
-    /// Returns the `most` most recently changed sessions of those that `filter` accepts, and the number of further ones. Copies only the
+    /// Returns the `max` most recently changed sessions of those that `filter` accepts, and the number of further ones. Copies only the
     /// returned sessions.
-    pub fn newest(&self, most: usize, filter: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
+    pub fn newest(&self, max: usize, filter: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
         let handles = self.shared.registry.sessions.iter().filter(|handle| filter(&handle.origin));
         let mut all: Vec<(ActivityRank, SessionId)> =
             handles.map(|handle| (handle.rank(), handle.origin.session_id.clone())).collect();
         all.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        let omitted = all.len().saturating_sub(most);
-        (all.iter().take(most).filter_map(|(_, id)| self.session(id)).collect(), omitted)
+        let omitted = all.len().saturating_sub(max);
+        (all.iter().take(max).filter_map(|(_, id)| self.session(id)).collect(), omitted)
     }
 
     /// Returns one session.

@@ -268,8 +268,8 @@ impl Store for CountingStore {
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
         self.store.requests(query)
     }
-    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
-        self.store.retire(before, most)
+    fn retire(&self, before: Option<Timestamp>, max: usize) -> Result<bool, StoreError> {
+        self.store.retire(before, max)
     }
     fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
         self.store.search(text, limit)

@@ -5,20 +5,20 @@ use serde_json::{Map, Value};
 use plexus_protocol::transcript::json_size;
 use plexus_risk::around_changes;
 
-/// Shortens a tool call so that each of its members has about `most` bytes at most, and records in `_meta.plexus.left_out` how many bytes
+/// Shortens a tool call so that each of its members has about `max` bytes at most, and records in `_meta.plexus.left_out` how many bytes
 /// are missing. Terminal output keeps its end, other texts keep their beginning. A change of a file keeps the lines that differ and those
 /// next to them, with the number of preceding lines in `_meta.plexus.lines_before`; if these lines do not fit, it keeps neither text.
-pub(super) fn shorten(call: &mut Map<String, Value>, most: usize) {
+pub(super) fn shorten(call: &mut Map<String, Value>, max: usize) {
     let mut missing = 0;
     for (name, value) in call.iter_mut() {
-        let mut left = most;
+        let mut left = max;
         match (name.as_str(), value) {
             ("toolCallId" | "sessionUpdate", _) => {}
             ("_meta", Value::Object(meta)) => {
                 if let Some(Value::String(data)) =
                     meta.get_mut("terminal_output").and_then(|terminal| terminal.get_mut("data"))
                 {
-                    let from = data.ceil_char_boundary(data.len().saturating_sub(most));
+                    let from = data.ceil_char_boundary(data.len().saturating_sub(max));
                     missing += data.drain(..from).count();
                 }
                 for (name, value) in meta.iter_mut().filter(|(name, _)| *name != "terminal_output" && *name != "plexus")
@@ -119,9 +119,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn shortened(call: Value, most: usize) -> Value {
+    fn shortened(call: Value, max: usize) -> Value {
         let Value::Object(mut call) = call else { panic!("a tool call is an object") };
-        shorten(&mut call, most);
+        shorten(&mut call, max);
         Value::Object(call)
     }
 
@@ -175,11 +175,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn left_out_bounds_every_member(content in values(), raw in values(), most in 0usize..300) {
-            let short = shortened(json!({ "toolCallId": "c", "content": content, "rawOutput": raw }), most);
+        fn left_out_bounds_every_member(content in values(), raw in values(), max in 0usize..300) {
+            let short = shortened(json!({ "toolCallId": "c", "content": content, "rawOutput": raw }), max);
             // Brackets, commas and the last name are on top.
             for name in ["content", "rawOutput"] {
-                prop_assert!(json_size(&short[name]) <= most + 160, "{short}");
+                prop_assert!(json_size(&short[name]) <= max + 160, "{short}");
             }
             prop_assert_eq!(shortened(short.clone(), usize::MAX), short);
         }

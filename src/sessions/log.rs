@@ -272,8 +272,8 @@ impl Log {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, Arc<StoreError>> {
-        self.queue.order(|done| WriterJob::Retire { before, most, done }).await?
+    pub async fn retire(&self, before: Option<Timestamp>, max: usize) -> Result<bool, Arc<StoreError>> {
+        self.queue.order(|done| WriterJob::Retire { before, max, done }).await?
     }
 
     /// Deletes a session. Once this returns, nothing of it can be read or stored, also after a crash. The receiver is notified when its

@@ -36,7 +36,7 @@ pub(super) enum WriterJob {
     Commit { entry: CommitEntry, done: CommitDone<Position> },
     Forget { session: SessionId, removed: oneshot::Sender<()>, done: CommitDone<()> },
     Trim { trims: Vec<Trim>, done: CommitDone<usize> },
-    Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
+    Retire { before: Option<Timestamp>, max: usize, done: CommitDone<bool> },
 }
 
 /// The notifications to send once an entry is stored.
@@ -169,9 +169,9 @@ impl LogWriter {
                     lost.len()
                 }));
             }
-            WriterJob::Retire { before, most, done } => {
+            WriterJob::Retire { before, max, done } => {
                 self.sweeping = true;
-                let _ = done.send(self.shared.store.retire(before, most).map_err(Arc::new));
+                let _ = done.send(self.shared.store.retire(before, max).map_err(Arc::new));
             }
         }
         None

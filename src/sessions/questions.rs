@@ -82,10 +82,10 @@ fn unfit(question: &Question, misfit: Misfit) -> SessionError {
     let number = |number| if number == Number::Integer { "a whole number" } else { "a number" };
     let requirement = match misfit {
         Misfit::Missing | Misfit::Several => "one answer".to_owned(),
-        Misfit::NotA(sort) => within(number(sort)),
+        Misfit::NotA(type_name) => within(number(type_name)),
         Misfit::Bounds { .. } => within(match question.fits.number {
             _ if question.multiple => "a number of answers",
-            Some(sort) => number(sort),
+            Some(type_name) => number(type_name),
             None => "a text with a number of characters",
         }),
         Misfit::Pattern => format!("a text that matches {:?}", question.fits.pattern.as_deref().unwrap_or_default()),

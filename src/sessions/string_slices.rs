@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 /// An iterator over the text of a JSON string, in slices.
 pub(super) struct StringSlices<'a> {
     rest: &'a str,
-    most: usize,
+    max: usize,
 }
 
 impl<'a> StringSlices<'a> {
-    /// Makes slices of `most` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is not a string.
-    pub(super) fn new(json: &'a RawValue, most: usize) -> Option<Self> {
+    /// Makes slices of `max` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is not a string.
+    pub(super) fn new(json: &'a RawValue, max: usize) -> Option<Self> {
         let rest = json.get().strip_prefix('"')?.strip_suffix('"')?;
-        Some(Self { rest, most: most.max(1) })
+        Some(Self { rest, max: max.max(1) })
     }
 
     /// Returns the end of the next slice.
@@ -27,7 +27,7 @@ impl<'a> StringSlices<'a> {
                 && bytes.get(at + 6..at + 8) == Some(b"\\u")
         };
         let mut end = 0;
-        while end < self.most
+        while end < self.max
             && let Some(&byte) = bytes.get(end)
         {
             end += match (byte, bytes.get(end + 1)) {
@@ -70,22 +70,22 @@ mod tests {
 
     use super::*;
 
-    fn joined(json: &str, most: usize) -> Option<String> {
+    fn joined(json: &str, max: usize) -> Option<String> {
         let raw = RawValue::from_string(json.into()).unwrap();
-        let slices = StringSlices::new(&raw, most)?;
-        Some(slices.inspect(|slice| assert!(slice.len() <= most + 12)).collect())
+        let slices = StringSlices::new(&raw, max)?;
+        Some(slices.inspect(|slice| assert!(slice.len() <= max + 12)).collect())
     }
 
     proptest! {
         #[test]
-        fn string_slices_join_to_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
+        fn string_slices_join_to_the_string(text in any::<String>(), max in 1..40usize, ascii in any::<bool>()) {
             let mut json = serde_json::to_string(&text).unwrap();
             if ascii {
                 // As writers do that escape all that is not ASCII.
                 let units = text.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
                 json = format!("\"{}\"", units.collect::<String>());
             }
-            prop_assert_eq!(joined(&json, most), Some(text));
+            prop_assert_eq!(joined(&json, max), Some(text));
         }
     }
 

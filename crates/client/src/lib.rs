@@ -451,7 +451,7 @@ impl Client {
         path: &str,
         body: Option<String>,
         key: Option<&str>,
-        most: Duration,
+        max: Duration,
     ) -> Result<reqwest::Response, Error> {
         let address = (self.locate)().await?;
         let client = match self.http.get() {
@@ -466,7 +466,7 @@ impl Client {
         let bad = |_| Error::Address(format!("{method} {path}"));
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(bad)?;
         let url = format!("{}{path}", address.url.trim_end_matches('/'));
-        let mut request = client.request(method, url).bearer_auth(&address.token).timeout(most);
+        let mut request = client.request(method, url).bearer_auth(&address.token).timeout(max);
         if let Some(program) = &address.program {
             request = request.header("Plexus-Program", program);
         }

@@ -44,16 +44,16 @@ pub struct ConversationList {
 }
 
 /// Returns the request to a runtime that speaks `dialect`: method and parameters. `cursor` is the `next` of an earlier
-/// reply; `most` is the maximum number of conversations, for runtimes that accept one. `None` if the dialect has no
+/// reply; `max` is the maximum number of conversations, for runtimes that accept one. `None` if the dialect has no
 /// such method.
-pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'static str, Value)> {
+pub fn question(dialect: &str, cursor: Option<&str>, max: usize) -> Option<(&'static str, Value)> {
     Some(match dialect {
         "acp" => ("session/list", cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))),
-        "codelia" => ("session.list", json!({ "scope": "all", "limit": most })),
+        "codelia" => ("session.list", json!({ "scope": "all", "limit": max })),
         "codex" => {
             // The list has all conversations, whoever opened them and with whatever model, except Codex's own helper threads.
             let mut params = json!({
-                "limit": most.min(CODEX_MAX), "sortKey": "updated_at", "modelProviders": [],
+                "limit": max.min(CODEX_MAX), "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"],
             });
             if let Some(cursor) = cursor {
@@ -61,9 +61,9 @@ pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'s
             }
             ("thread/list", params)
         }
-        "opencode" => ("session.list", json!({ "limit": most })),
+        "opencode" => ("session.list", json!({ "limit": max })),
         "opencode2" => {
-            let mut params = json!({ "limit": most });
+            let mut params = json!({ "limit": max });
             if let Some(cursor) = cursor {
                 params["cursor"] = cursor.into();
             }

@@ -42,8 +42,8 @@ pub(crate) fn next_request(rig: &mut Rig) -> Option<(HttpRequest, LinkRequest)> 
 pub(crate) fn reply_with_part(rig: &mut Rig, fetch: &HttpRequest, part: &TranscriptPart, file: &str) {
     match file.get(part.offset.try_into().unwrap_or(usize::MAX)..) {
         Some(rest) => {
-            let most = rest.len().min(part.length.try_into().unwrap());
-            rig.reply(fetch, Some((200, &rest[..most])));
+            let max = rest.len().min(part.length.try_into().unwrap());
+            rig.reply(fetch, Some((200, &rest[..max])));
         }
         None => rig.reply(fetch, Some((416, &file.len().to_string()))),
     }

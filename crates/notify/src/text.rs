@@ -276,7 +276,7 @@ impl NotificationText {
     /// Returns whether a device with this grant may allow the request.
     pub(super) fn may_allow(&self, grant: &Grant) -> bool {
         let risk = self.request.as_ref().map_or(Risk::Danger, |request| request.risk);
-        self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
+        self.may_answer(grant) && grant.approve_up_to.is_none_or(|max| risk <= max)
     }
 
     /// Returns the first line of the body, shortened.
@@ -365,25 +365,25 @@ fn with_body(mut payload: Value, body: &str, notes: &[String]) -> Value {
     let shortened = cut(&whole, ASIDE);
     let more = if shortened.len() < whole.len() { "…" } else { "" };
     let between = if body.is_empty() || shortened.is_empty() { "" } else { "\n" };
-    let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
+    let (mut fits, mut max) = (0, body.len().min(PAYLOAD_MAX));
     loop {
         // The length in JSON depends on escapes, so the longest beginning that fits is found by bisection.
-        let tried = (fits + most).div_ceil(2);
+        let tried = (fits + max).div_ceil(2);
         let short = cut(body, tried);
         let dots = if short.len() < body.len() { "…" } else { "" };
         payload["body"] = format!("{short}{dots}{between}{shortened}{more}").into();
         match payload.to_string().len() <= PAYLOAD_MAX {
             _ if tried == 0 => return payload,
-            true if tried == most => return payload,
+            true if tried == max => return payload,
             true => fits = tried,
-            false => most = tried - 1,
+            false => max = tried - 1,
         }
     }
 }
 
-/// Returns the beginning of a text, of `most` bytes at most.
-fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+/// Returns the beginning of a text, of `max` bytes at most.
+fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 /// Returns a name from a user, without invisible characters and those that change the direction of text.

@@ -126,10 +126,10 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Sanitizes a text for one line, cut to `most` characters.
-pub fn line(text: &str, most: usize) -> String {
+/// Sanitizes a text for one line, cut to `max` characters.
+pub fn line(text: &str, max: usize) -> String {
     let text = clean(text).replace(['\n', '\t'], " ");
-    match text.char_indices().nth(most) {
+    match text.char_indices().nth(max) {
         Some((cut, _)) => format!("{}…", text[..cut].trim_end()),
         None => text,
     }

@@ -105,13 +105,13 @@ impl DeceptiveCharacters {
     }
 }
 
-/// Returns an agent's text as one line that is safe to show: escaped as in [`render`](crate::render), cut to `most`
+/// Returns an agent's text as one line that is safe to show: escaped as in [`render`](crate::render), cut to `max`
 /// bytes with an ellipsis.
-pub fn label(text: &str, most: usize) -> String {
+pub fn label(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut deceptive = DeceptiveCharacters::default();
     for c in text.chars() {
-        if out.len() >= most {
+        if out.len() >= max {
             out.push('…');
             break;
         }

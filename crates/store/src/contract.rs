@@ -350,9 +350,9 @@ fn store_prunes_closed_requests_by_age_and_number(store: &dyn Store) {
         let rows = listed(store, None, None, usize::MAX >> 1);
         rows.iter().map(|row| row.request_id.as_str()[2..].parse().unwrap()).rev().collect::<Vec<u64>>()
     };
-    let retire = |before: Option<i64>, most| {
+    let retire = |before: Option<i64>, max| {
         let before = before.map(Timestamp::from_millis);
-        while store.retire(before, most).unwrap() {}
+        while store.retire(before, max).unwrap() {}
     };
     retire(None, usize::MAX >> 1);
     retire(Some(1000), 600);

@@ -580,12 +580,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError>;
 
-    /// Makes one small step of removing closed requests: those closed before `before`, and the oldest beyond `most`. Returns whether
+    /// Makes one small step of removing closed requests: those closed before `before`, and the oldest beyond `max`. Returns whether
     /// there is more to do.
     ///
     /// # Errors
     /// The errors of [`commit`](Store::commit).
-    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError>;
+    fn retire(&self, before: Option<Timestamp>, max: usize) -> Result<bool, StoreError>;
 
     /// Returns passages that contain every word of `text` (the last one as a prefix), best first.
     ///

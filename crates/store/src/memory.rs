@@ -328,13 +328,13 @@ impl Store for MemoryStore {
         Ok(RequestPage { rows: some, next })
     }
 
-    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+    fn retire(&self, before: Option<Timestamp>, max: usize) -> Result<bool, StoreError> {
         let mut contents = self.contents();
         let Contents { requests, request_numbers, .. } = &mut *contents;
         let mut closed: Vec<(Timestamp, u64)> =
             requests.iter().filter_map(|(number, row)| Some((row.closed_at?, *number))).collect();
         closed.sort_unstable();
-        let excess = closed.len().saturating_sub(most);
+        let excess = closed.len().saturating_sub(max);
         for (n, (at, number)) in closed.into_iter().enumerate() {
             if (n < excess || before.is_some_and(|before| at < before))
                 && let Some(row) = requests.remove(&number)

@@ -632,8 +632,8 @@ impl Store for SqliteStore {
         self.sweep_step()
     }
 
-    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
-        self.retire_step(before, most)
+    fn retire(&self, before: Option<Timestamp>, max: usize) -> Result<bool, StoreError> {
+        self.retire_step(before, max)
     }
 
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
@@ -659,8 +659,8 @@ impl Store for SqliteStore {
                  ORDER BY no DESC LIMIT ?4"
             ))?;
             // One row more than requested shows whether there is a next page.
-            let most = count(query.limit.saturating_add(1));
-            let params = params![query.state.map(state_code), query.session.map(SessionId::as_str), before, most];
+            let max = count(query.limit.saturating_add(1));
+            let params = params![query.state.map(state_code), query.session.map(SessionId::as_str), before, max];
             statement.query_map(params, request_row)?.collect()
         })?;
         let more = rows.len() > query.limit;

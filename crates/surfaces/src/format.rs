@@ -24,9 +24,9 @@ pub(crate) fn plain(n: f64) -> String {
     }
 }
 
-/// Returns a number with `places` digits after the point, or with as many as it has, up to `most`. A half is rounded up.
-pub(crate) fn rounded(n: f64, places: Option<usize>, most: usize, grouping: bool) -> String {
-    let keep = places.unwrap_or(most);
+/// Returns a number with `places` digits after the point, or with as many as it has, up to `max`. A half is rounded up.
+pub(crate) fn rounded(n: f64, places: Option<usize>, max: usize, grouping: bool) -> String {
+    let keep = places.unwrap_or(max);
     let shortest = n.abs().to_string();
     let (whole, fraction) = shortest.split_once('.').unwrap_or((&shortest, ""));
     let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes().chain(std::iter::repeat(b'0')).take(keep)).collect();

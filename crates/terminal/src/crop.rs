@@ -71,8 +71,8 @@ impl Crop {
 /// Returns the start of the part around the cursor; it moves no further than necessary.
 fn part(first: u16, cursor: u16, window: u16, whole: u16) -> u16 {
     let last = whole.saturating_sub(window);
-    let least = cursor.saturating_sub(window.saturating_sub(1));
-    first.clamp(least.min(last), cursor.min(last))
+    let min = cursor.saturating_sub(window.saturating_sub(1));
+    first.clamp(min.min(last), cursor.min(last))
 }
 
 /// Draws a part of a line, without the blanks at its end.

@@ -208,8 +208,8 @@ impl Card {
         }
     }
 
-    /// Lays the card out in at most `most` lines.
-    pub(crate) fn shape(&self, ask: &RequestView, width: u16, most: usize, theme: &Theme) -> CardLayout {
+    /// Lays the card out in at most `max` lines.
+    pub(crate) fn shape(&self, ask: &RequestView, width: u16, max: usize, theme: &Theme) -> CardLayout {
         let inner = usize::from(width).saturating_sub(4);
         let mut content = content(ask, inner, theme);
         let form = match &self.mode {
@@ -241,12 +241,12 @@ impl Card {
             Some(_) => (FORM_FRAME, 1),
             None => (FRAME + flow(&choices_of(ask, inner), inner).len().max(1), 2),
         };
-        let compact = most.saturating_sub(frame + below) < content.len().min(ROWS_MIN);
+        let compact = max.saturating_sub(frame + below) < content.len().min(ROWS_MIN);
         if compact {
             frame -= spare;
         }
-        let rows = content.len().min(most.saturating_sub(frame + below).max(1));
-        CardLayout { rows, height: (rows + frame + below).min(most), compact, content, focus }
+        let rows = content.len().min(max.saturating_sub(frame + below).max(1));
+        CardLayout { rows, height: (rows + frame + below).min(max), compact, content, focus }
     }
 
     /// Records that the card was drawn with this layout.

@@ -39,8 +39,8 @@ pub(crate) fn size_text(bytes: u64) -> String {
 
 /// Decodes the beginning of base64 data.
 fn head(data: &str) -> Vec<u8> {
-    let most = data.len().min(READ_MAX) / 4 * 4;
-    let text = data.as_bytes().get(..most).unwrap_or_default();
+    let max = data.len().min(READ_MAX) / 4 * 4;
+    let text = data.as_bytes().get(..max).unwrap_or_default();
     data_encoding::BASE64.decode(text).unwrap_or_default()
 }
 

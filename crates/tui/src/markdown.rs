@@ -404,8 +404,8 @@ impl MarkdownWriter<'_> {
             .collect();
         // The widest column shrinks until all fit.
         while widths.iter().sum::<usize>() > space {
-            let Some(most) = widths.iter_mut().max() else { break };
-            *most = (*most - 1).max(1);
+            let Some(max) = widths.iter_mut().max() else { break };
+            *max = (*max - 1).max(1);
         }
         let none = Span::raw("");
         for (n, row) in rows.iter().enumerate() {

@@ -115,28 +115,28 @@ pub(crate) fn width(raw: &str) -> usize {
     raw.width()
 }
 
-/// Sanitizes text for one line, cut to `most` columns.
-pub(crate) fn line(raw: &str, most: usize) -> String {
+/// Sanitizes text for one line, cut to `max` columns.
+pub(crate) fn line(raw: &str, max: usize) -> String {
     // Text far beyond the limit is skipped: a title may be as long as a runtime's longest line.
-    let start: String = raw.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
-    cut(&text(&start).replace('\n', " "), most)
+    let start: String = raw.chars().take(max.saturating_mul(4).saturating_add(64)).collect();
+    cut(&text(&start).replace('\n', " "), max)
 }
 
-/// Cuts sanitized text to `most` columns.
-pub(crate) fn cut(raw: &str, most: usize) -> String {
-    if raw.width() <= most {
+/// Cuts sanitized text to `max` columns.
+pub(crate) fn cut(raw: &str, max: usize) -> String {
+    if raw.width() <= max {
         return raw.to_owned();
     }
     let mut out = String::new();
     let mut used = 0;
     for piece in raw.graphemes(true) {
         used += piece.width();
-        if used >= most {
+        if used >= max {
             break;
         }
         out.push_str(piece);
     }
-    if most > 0 {
+    if max > 0 {
         out.push('…');
     }
     out

@@ -79,8 +79,8 @@ fn rgb(n: u8) -> (u8, u8, u8) {
 
 fn sixteen(r: u8, g: u8, b: u8) -> Color {
     let brightest = r.max(g).max(b);
-    let least = r.min(g).min(b);
-    if brightest - least < 32 {
+    let min = r.min(g).min(b);
+    if brightest - min < 32 {
         return match brightest {
             0..60 => Color::Black,
             60..150 => Color::DarkGray,

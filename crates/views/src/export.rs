@@ -73,10 +73,10 @@ impl Writing {
         let mut turn = None;
         let (page, charge) = loop {
             // The charge for the fold is released only at the end: waiting for it would never end.
-            let free = self.account.most().saturating_sub(self.held.bytes());
+            let free = self.account.max().saturating_sub(self.held.bytes());
             let mut charge = wait_for_charge(&self.state, &self.caller, &self.account, requested.min(free)).await?;
             // Taken after the charge, which clients may hold for long: agents wait for this turn, too.
-            if requested > self.account.most() && turn.is_none() {
+            if requested > self.account.max() && turn.is_none() {
                 let mut exempt = in_time(&self.state, &self.caller, self.state.ledger.exempt()).await?;
                 exempt.resize(requested);
                 turn = Some(exempt);
@@ -116,7 +116,7 @@ impl Writing {
         }
         drop(page);
         let mut charge = self.charge_fold(charge);
-        let fits = piece.len().saturating_add(self.held.bytes()) <= self.account.most();
+        let fits = piece.len().saturating_add(self.held.bytes()) <= self.account.max();
         if charge.resize(piece.len()).is_err() && fits {
             return Err(std::io::Error::other("there is no room"));
         }

@@ -73,8 +73,8 @@ impl Beneath {
         Ok(statat(&above.0, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Reads a regular file of at most `most` bytes at a path, to name its content.
-    pub(crate) fn found(&self, path: &[u8], most: u64) -> io::Result<Found> {
+    /// Reads a regular file of at most `max` bytes at a path, to name its content.
+    pub(crate) fn found(&self, path: &[u8], max: u64) -> io::Result<Found> {
         let kind = match self.stat(path) {
             Ok(found) => FileType::from_raw_mode(found.st_mode),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -88,7 +88,7 @@ impl Beneath {
         };
         match kind {
             FileType::Directory => Ok(Found::Folder),
-            FileType::RegularFile => Ok(self.read(path, most).map_or(Found::Other, |(bytes, mode)| {
+            FileType::RegularFile => Ok(self.read(path, max).map_or(Found::Other, |(bytes, mode)| {
                 let mode = if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
                 Found::File(FileSide { mode, name: ObjectName::from_blob(&bytes) })
             })),
@@ -96,17 +96,17 @@ impl Beneath {
         }
     }
 
-    fn read(&self, path: &[u8], most: u64) -> io::Result<(Vec<u8>, u32)> {
+    fn read(&self, path: &[u8], max: u64) -> io::Result<(Vec<u8>, u32)> {
         let (above, name) = self.holder(path)?;
         let file = File::from(openat(&above.0, name, FILE, Mode::empty())?);
         let found = file.metadata()?;
-        if !found.is_file() || found.len() > most {
+        if !found.is_file() || found.len() > max {
             return Err(refused("it is no regular file, or too large"));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
-        (&file).take(most + 1).read_to_end(&mut bytes)?;
+        (&file).take(max + 1).read_to_end(&mut bytes)?;
         // The file may have grown meanwhile.
-        if bytes.len() as u64 > most {
+        if bytes.len() as u64 > max {
             return Err(ErrorKind::FileTooLarge.into());
         }
         Ok((bytes, std::os::unix::fs::MetadataExt::mode(&found)))

@@ -190,7 +190,7 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Option<bool> {
 }
 
 /// Writes the input and reads both outputs to their ends, to the limit of the output, or to the deadline.
-fn exchange(child: &mut Child, input: &[u8], most: usize, deadline: Instant) -> std::io::Result<GitOutput> {
+fn exchange(child: &mut Child, input: &[u8], max: usize, deadline: Instant) -> std::io::Result<GitOutput> {
     let mut output = GitOutput::default();
     let (mut out, mut err, mut to) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
     let mut left = input;
@@ -217,7 +217,7 @@ fn exchange(child: &mut Child, input: &[u8], most: usize, deadline: Instant) -> 
             Err(error) => return Err(error.into()),
         }
         drop(polled);
-        if !drain(&mut out, &mut piece, &mut output.stdout, most)? {
+        if !drain(&mut out, &mut piece, &mut output.stdout, max)? {
             output.cut = true;
             return Ok(output);
         }
@@ -236,8 +236,8 @@ fn exchange(child: &mut Child, input: &[u8], most: usize, deadline: Instant) -> 
     }
 }
 
-/// Reads the available bytes of a pipe. Returns `false` once `kept` has more than `most` bytes; drops the pipe at its end.
-fn drain<R: Read>(pipe: &mut Option<R>, piece: &mut [u8], kept: &mut Vec<u8>, most: usize) -> std::io::Result<bool> {
+/// Reads the available bytes of a pipe. Returns `false` once `kept` has more than `max` bytes; drops the pipe at its end.
+fn drain<R: Read>(pipe: &mut Option<R>, piece: &mut [u8], kept: &mut Vec<u8>, max: usize) -> std::io::Result<bool> {
     while let Some(from) = pipe {
         match from.read(piece) {
             Ok(0) => *pipe = None,
@@ -246,8 +246,8 @@ fn drain<R: Read>(pipe: &mut Option<R>, piece: &mut [u8], kept: &mut Vec<u8>, mo
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         }
-        if kept.len() > most {
-            kept.truncate(most);
+        if kept.len() > max {
+            kept.truncate(max);
             return Ok(false);
         }
     }

@@ -188,15 +188,15 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
     read_regular(path, FILE_MAX)
 }
 
-/// Reads a regular file of at most `most` bytes, without following a link or waiting for a pipe.
-pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
+/// Reads a regular file of at most `max` bytes, without following a link or waiting for a pipe.
+pub(crate) fn read_regular(path: &Path, max: u64) -> Option<Vec<u8>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
     let found = file.metadata().ok()?;
-    if !found.is_file() || found.len() > most {
+    if !found.is_file() || found.len() > max {
         return None;
     }
     let mut text = Vec::new();
-    file.take(most + 1).read_to_end(&mut text).ok()?;
-    (text.len() as u64 <= most).then_some(text)
+    file.take(max + 1).read_to_end(&mut text).ok()?;
+    (text.len() as u64 <= max).then_some(text)
 }

@@ -208,8 +208,8 @@ impl FolderStore {
 
     /// Reads a blob of at most [`KEPT_FILE_MAX`] bytes and checks that its bytes have its name.
     pub(crate) fn blob(&self, name: ObjectName) -> Result<Vec<u8>> {
-        let most = usize::try_from(KEPT_FILE_MAX).unwrap_or(usize::MAX);
-        let limits = Limits { seconds: SHORT, output: most };
+        let max = usize::try_from(KEPT_FILE_MAX).unwrap_or(usize::MAX);
+        let limits = Limits { seconds: SHORT, output: max };
         let found = self.git.run(limits, &["cat-file", "blob", &name.to_string()], None)?;
         let found = found.checked("reading the earlier content of a file")?.stdout;
         if ObjectName::from_blob(&found) != name {

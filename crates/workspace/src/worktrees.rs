@@ -277,8 +277,8 @@ impl FolderWorktrees {
         let only = ["HEAD", own, "--not", &except, "--branches", "--remotes", "--tags"];
         let head = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", "HEAD"], None)?.line();
         let ahead = git.run(GIT_LIMITS, &[&["rev-list", "--count"], &only[..]].concat(), None)?.checked(action)?.line();
-        let most = format!("--max-count={NAMED_MAX}");
-        let named = ["rev-list", "--no-commit-header", "--format=%s", &most];
+        let max = format!("--max-count={NAMED_MAX}");
+        let named = ["rev-list", "--no-commit-header", "--format=%s", &max];
         let commits = git.run(GIT_LIMITS, &[&named[..], &only[..]].concat(), None)?.checked(action)?;
         let commits = String::from_utf8_lossy(&commits.stdout).lines().map(str::to_owned).collect();
         let own_head = git.run(GIT_LIMITS, &["rev-parse", "--verify", "--quiet", own], None)?.line();

@@ -212,9 +212,9 @@ impl Auth {
     }
 }
 
-/// Waits for a change, at most `most` or a second, since time may change the state too. Returns `false` if no change can come.
-async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
-    let second = Duration::from_secs(1).min(most);
+/// Waits for a change, at most `max` or a second, since time may change the state too. Returns `false` if no change can come.
+async fn tick(changed: &mut watch::Receiver<u64>, max: Duration) -> bool {
+    let second = Duration::from_secs(1).min(max);
     tokio::time::timeout(second, changed.changed()).await.map_or(true, |changed| changed.is_ok())
 }
 

@@ -79,9 +79,9 @@ async fn version_with_progress(agent: &LinkedAgent, path: &Path) -> Result<Strin
     if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
         return printed;
     }
-    let (program, most) = (agent.program, LINK_VERSION_TIMEOUT.as_secs());
+    let (program, max) = (agent.program, LINK_VERSION_TIMEOUT.as_secs());
     // Stderr may be closed.
-    let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {most} s …");
+    let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {max} s …");
     printed.await
 }
 

@@ -49,7 +49,7 @@ impl ConnectionQueue {
     }
 
     /// Returns the oldest connection of the address that has the most. In a tie the address of the new connection loses.
-    fn most(&self, newcomer: IpAddr) -> Option<u64> {
+    fn max(&self, newcomer: IpAddr) -> Option<u64> {
         let count = |address: &IpAddr| (self.by_address.get(address).map_or(0, |count| *count), *address == newcomer);
         let busiest = *self.by_address.keys().max_by_key(|address| count(address))?;
         self.all.iter().find(|(_, entry)| entry.address == busiest).map(|(number, _)| *number)
@@ -94,7 +94,7 @@ impl UnauthenticatedConnections {
             }
             match self.account.charge(EACH) {
                 Ok(charge) => break Some(charge),
-                Err(_) => match queue.most(address).and_then(|number| queue.remove(number)) {
+                Err(_) => match queue.max(address).and_then(|number| queue.remove(number)) {
                     // Its place is free at once; its connection ends a moment later.
                     Some(oldest) => oldest.cut.notify_one(),
                     None => break None,

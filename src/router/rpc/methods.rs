@@ -193,11 +193,11 @@ impl Rpc {
     }
 
     fn list(&mut self, ListSessions { limit, cursor }: ListSessions) -> Result<PendingResult, RpcError> {
-        let most = limit.unwrap_or(wire::SESSIONS_MAX);
+        let max = limit.unwrap_or(wire::SESSIONS_MAX);
         let (state, caller) = (self.state.clone(), self.caller.clone());
         Ok(Box::pin(async move {
             state.directory.renew_projects(None).await;
-            result(&listing(&state, &caller, None, most, cursor.as_deref())?)
+            result(&listing(&state, &caller, None, max, cursor.as_deref())?)
         }))
     }
 

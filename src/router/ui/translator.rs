@@ -228,7 +228,7 @@ impl UiTranslator {
         #[derive(serde::Deserialize)]
         struct AgentEvent {
             #[serde(rename = "type")]
-            sort: String,
+            type_name: String,
             content: Option<Value>,
         }
         let Some(native) = native else { return Some(None) };
@@ -242,16 +242,18 @@ impl UiTranslator {
         let body = native.params.get("event").filter(|_| native.method == "agent.event");
         let Some(body) = body else { return Some(Some(native)) };
         let agent_event: Option<AgentEvent> = serde_json::from_str(body.get()).ok();
-        let sort = agent_event.as_ref().map_or("", |agent_event| agent_event.sort.as_str());
+        let type_name = agent_event.as_ref().map_or("", |agent_event| agent_event.type_name.as_str());
         self.begin(&event.run_id);
-        match (sort, agent_event.as_ref().and_then(|agent_event| agent_event.content.as_ref()).and_then(Value::as_str))
-        {
+        match (
+            type_name,
+            agent_event.as_ref().and_then(|agent_event| agent_event.content.as_ref()).and_then(Value::as_str),
+        ) {
             ("final", _) => self.progress.complete = true,
             ("text", Some(content)) => self.add_text(&event.run_id, content),
             ("tool_call", _) => self.progress.text.clear(),
             _ => {}
         }
-        let by_user = sort == "hidden_user_message";
+        let by_user = type_name == "hidden_user_message";
         self.agent_event(event, by_user, native.params, out);
         None
     }
@@ -407,7 +409,7 @@ fn text_of(content: &Value) -> String {
     match (content["text"].as_str(), content["uri"].as_str(), content["type"].as_str()) {
         (Some(text), ..) => text.to_owned(),
         (None, Some(uri), _) => uri.to_owned(),
-        (None, None, sort) => format!("[{}]", sort.unwrap_or("content")),
+        (None, None, type_name) => format!("[{}]", type_name.unwrap_or("content")),
     }
 }
 

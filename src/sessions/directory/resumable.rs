@@ -68,7 +68,7 @@ impl std::fmt::Display for ListPosition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListQuery {
     cursor: Option<String>,
-    most: usize,
+    max: usize,
 }
 
 type Outcome = Result<Arc<ConversationList>, SessionError>;
@@ -125,7 +125,7 @@ impl DirectoryResumable {
         timeout_at(deadline, ready(&link)).await.map_err(|_| silent_error())??;
         can_list(id, &link)?;
         // One more than the page holds, to find out whether there is a next page.
-        let query = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
+        let query = ListQuery { cursor: at.cursor.clone(), max: at.skip + limit + 1 };
         let listing = loop {
             let PendingList { query: pending, mut outcome } = self.list_query(id, &link, &query);
             let result = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent_error())?;
@@ -223,7 +223,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let ended_error = || SessionError::RuntimeUnavailable("it ended before it answered".into());
     let internal =
         |reason: &str| SessionError::from_runtime(RuntimeError { code: -32603, message: reason.into(), data: None });
-    let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
+    let question = listing::question(&info.dialect, query.cursor.as_deref(), query.max);
     let (method, params) = question.ok_or_else(|| internal("it does not support listing"))?;
     let params = to_raw_value(&params).map_err(|reason| internal(&reason.to_string()))?;
     let (sender, mut messages) = SessionSender::new();

@@ -132,7 +132,7 @@ fn choose(
 ) -> Result<BTreeMap<SessionId, Position>, StoreError> {
     let store = log.store();
     let stored = store.usage()?.event_bytes;
-    let mut excess = max_bytes.map_or(0, |most| stored.saturating_sub(most));
+    let mut excess = max_bytes.map_or(0, |max| stored.saturating_sub(max));
     let mut allowance = stored / ROUND_SHARE;
     let (mut chosen, mut retained) = (BTreeMap::new(), HashMap::new());
     let mut after = Position::START;

@@ -42,16 +42,16 @@ impl DirectorySnapshots {
         self.within(id, WINDOW).await
     }
 
-    /// Returns the snapshot of a session, with at most `most` bytes of messages and tools.
+    /// Returns the snapshot of a session, with at most `max` bytes of messages and tools.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
-    pub async fn within(&self, id: &SessionId, most: usize) -> Result<Snapshot, SessionError> {
+    pub async fn within(&self, id: &SessionId, max: usize) -> Result<Snapshot, SessionError> {
         let handle = self.registry.handle(id)?;
         let log = &self.registry.log;
         let fold = self.cache.fold_up_to(log, id, log.head()).await;
         let mut fold = fold.map_err(|error| SessionError::from_store(&error))?;
-        let snapshot = fold.fold().map(|fold| self.make_snapshot(fold, &handle, most));
+        let snapshot = fold.fold().map(|fold| self.make_snapshot(fold, &handle, max));
         drop(fold);
         let snapshot = snapshot.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         Ok(Snapshot { surfaces: self.surfaces.list(id).await?, ..snapshot })
@@ -67,7 +67,7 @@ impl DirectorySnapshots {
         handles.sort_by_cached_key(|handle| std::cmp::Reverse(handle.rank()));
         let omitted = handles.len().saturating_sub(SNAPSHOTS);
         handles.truncate(SNAPSHOTS);
-        let most = WINDOW.min(SNAPSHOTS_BYTES / handles.len().max(1));
+        let max = WINDOW.min(SNAPSHOTS_BYTES / handles.len().max(1));
         // Locked in one order, so that concurrent callers do not deadlock.
         handles.sort_by(|a, b| a.origin.session_id.cmp(&b.origin.session_id));
         for handle in &handles {
@@ -92,17 +92,17 @@ impl DirectorySnapshots {
         for (handle, fold) in handles.iter().zip(locked) {
             let fold = self.cache.advance(fold, log, &handle.origin.session_id, at).await;
             let mut fold = fold.map_err(|error| SessionError::from_store(&error))?;
-            snapshots.extend(fold.fold().map(|fold| self.make_snapshot(fold, handle, most)));
+            snapshots.extend(fold.fold().map(|fold| self.make_snapshot(fold, handle, max)));
         }
         let rank =
             |snapshot: &Snapshot| self.registry.sessions.get(&snapshot.session.session_id).map(|handle| handle.rank());
         snapshots.sort_by_cached_key(|snapshot| std::cmp::Reverse(rank(snapshot)));
-        let most = SNAPSHOTS_SURFACES_BYTES / snapshots.len().max(1);
+        let max = SNAPSHOTS_SURFACES_BYTES / snapshots.len().max(1);
         for snapshot in &mut snapshots {
             match self.surfaces.list(&snapshot.session.session_id).await {
                 Ok(surfaces) => {
                     let bytes: usize = surfaces.iter().map(|surface| surface.get().len()).sum();
-                    snapshot.surfaces_omitted = bytes > most;
+                    snapshot.surfaces_omitted = bytes > max;
                     snapshot.surfaces = if snapshot.surfaces_omitted { Vec::new() } else { surfaces };
                 }
                 // The session was deleted meanwhile.
@@ -113,11 +113,11 @@ impl DirectorySnapshots {
         Ok(Snapshots { at, snapshots, omitted })
     }
 
-    fn make_snapshot(&self, fold: &mut SnapshotFold, handle: &SessionHandle, most: usize) -> Snapshot {
+    fn make_snapshot(&self, fold: &mut SnapshotFold, handle: &SessionHandle, max: usize) -> Snapshot {
         let log = &self.registry.log;
         let requests = handle.view.load().open.clone();
         let trimmed = log.trimmed(&handle.origin.session_id) > Position::START;
-        fold.snapshot(self.registry.session_info(handle), requests, log.cursor(fold.at), trimmed, most)
+        fold.snapshot(self.registry.session_info(handle), requests, log.cursor(fold.at), trimmed, max)
     }
 
     /// Drops the fold of a deleted session.

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns the beginning of the text of a message event: `most` bytes and a few more.
-pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
+/// Returns the beginning of the text of a message event: `max` bytes and a few more.
+pub(super) fn text_of_body(body: &[u8], max: usize) -> String {
     #[derive(Deserialize)]
     pub(super) struct Body<'a> {
         #[serde(borrow)]
@@ -11,10 +11,10 @@ pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     }
     let text = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content.text);
     let mut out = String::new();
-    for slice in text.and_then(|text| StringSlices::new(text, most)).into_iter().flatten() {
+    for slice in text.and_then(|text| StringSlices::new(text, max)).into_iter().flatten() {
         out.push_str(&slice);
         // One character more than the maximum, so that the caller's cut adds an ellipsis.
-        if out.len() >= most + 4 {
+        if out.len() >= max + 4 {
             break;
         }
     }
@@ -27,19 +27,19 @@ struct Block<'a> {
     pub(super) text: Option<&'a RawValue>,
 }
 
-/// Returns the beginning of the text of ACP content blocks, for lists and titles: `most` bytes and a few more.
-fn text_of_blocks(content: &[Box<RawValue>], most: usize) -> String {
+/// Returns the beginning of the text of ACP content blocks, for lists and titles: `max` bytes and a few more.
+fn text_of_blocks(content: &[Box<RawValue>], max: usize) -> String {
     let mut out = String::new();
     for block in content {
         let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
-        let Some(slices) = text.and_then(|text| StringSlices::new(text, most)) else { continue };
+        let Some(slices) = text.and_then(|text| StringSlices::new(text, max)) else { continue };
         if !out.is_empty() {
             out.push(' ');
         }
         for slice in slices {
             out.push_str(&slice);
             // One character more than the maximum, so that the caller's cut adds an ellipsis.
-            if out.len() >= most + 4 {
+            if out.len() >= max + 4 {
                 return out;
             }
         }

@@ -155,7 +155,9 @@ impl Rig {
     /// The agent events sent since, without those for the debug view.
     fn events(&mut self) -> Vec<Value> {
         let events = self.sent().into_iter().map(|sent| sent["params"]["event"].clone());
-        events.filter(|event| event["type"].as_str().is_some_and(|sort| !sort.starts_with("plexus."))).collect()
+        events
+            .filter(|event| event["type"].as_str().is_some_and(|type_name| !type_name.starts_with("plexus.")))
+            .collect()
     }
 
     /// The calls made since.

@@ -36,22 +36,22 @@ pub(super) struct Echo {
 #[derive(Deserialize)]
 struct Block<'a> {
     #[serde(rename = "type", borrow)]
-    sort: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
     text: Option<&'a RawValue>,
 }
 
 /// Returns the type of a block, and its text if it is a text block.
 fn read(block: &RawValue) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
-    let Block { sort, text } = object(block)?;
-    let sort = string(sort?)?;
-    let text = if sort == "text" { Some(string(text?)?) } else { None };
-    Some((sort, text))
+    let Block { kind, text } = object(block)?;
+    let kind = string(kind?)?;
+    let text = if kind == "text" { Some(string(text?)?) } else { None };
+    Some((kind, text))
 }
 
 impl Echo {
     fn new(ticket: Ticket, content: &[Box<RawValue>]) -> Self {
         let mut echo = Self { ticket, text: String::new(), excess: 0, blocks: Vec::new(), differs: false };
-        for (sort, text) in content.iter().filter_map(|block| read(block)) {
+        for (kind, text) in content.iter().filter_map(|block| read(block)) {
             match text {
                 Some(text) => text.chars().filter(|c| !c.is_whitespace()).for_each(|c| {
                     if echo.excess == 0 && echo.text.len() < COMPARED {
@@ -60,7 +60,7 @@ impl Echo {
                         echo.excess += 1;
                     }
                 }),
-                None if echo.blocks.len() < BLOCKS => echo.blocks.push(sort.into_owned()),
+                None if echo.blocks.len() < BLOCKS => echo.blocks.push(kind.into_owned()),
                 None => {}
             }
         }
@@ -83,8 +83,8 @@ impl Echo {
                 self.excess = excess;
                 true
             }
-            Some((sort, None)) => {
-                let found = self.blocks.iter().position(|known| *known == sort);
+            Some((kind, None)) => {
+                let found = self.blocks.iter().position(|known| *known == kind);
                 found.map(|at| self.blocks.remove(at)).is_some()
             }
             None => false,

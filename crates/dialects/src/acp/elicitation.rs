@@ -39,7 +39,8 @@ pub struct Field {
     description: Option<String>,
     required: bool,
     default: Option<Value>,
-    sort: FieldType,
+    #[serde(rename = "sort")]
+    field_type: FieldType,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ struct Schema<'a> {
 #[serde(rename_all = "camelCase")]
 struct Property<'a> {
     #[serde(rename = "type")]
-    sort: String,
+    field_type: String,
     title: Option<String>,
     description: Option<String>,
     default: Option<Value>,
@@ -167,10 +168,12 @@ fn form(schema: &RawValue) -> Option<Vec<Field>> {
 
 fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
     let p: Property<'_> = object(property)?;
-    let sort = match p.sort.as_str() {
+    let field_type = match p.field_type.as_str() {
         "string" if p.values.is_some() || p.one_of.is_some() => FieldType::One(items(p.values, p.one_of)?),
         "string" => FieldType::Text { least: p.min_length, most: p.max_length, pattern: p.pattern, format: p.format },
-        "number" | "integer" => FieldType::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
+        "number" | "integer" => {
+            FieldType::Number { whole: p.field_type == "integer", least: p.minimum, most: p.maximum }
+        }
         "boolean" => FieldType::Truth,
         "array" => {
             let Values { values, any_of } = object(p.items?)?;
@@ -178,7 +181,7 @@ fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
         }
         _ => return None,
     };
-    Some(Field { name, title: p.title, description: p.description, required, default: p.default, sort })
+    Some(Field { name, title: p.title, description: p.description, required, default: p.default, field_type })
 }
 
 impl Field {
@@ -199,7 +202,7 @@ impl Field {
         let list = |items: &[Item]| {
             items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
         };
-        match &self.sort {
+        match &self.field_type {
             FieldType::Text { least, most, pattern, format } => {
                 let length = within(*least, *most);
                 let length = if length.is_empty() { length } else { format!(", its length{length}") };
@@ -221,7 +224,7 @@ impl Field {
     /// Returns the bounds of an answer.
     fn bounds(&self) -> AnswerBounds {
         let number = |least: Option<u64>| least.map(|n| n as f64);
-        match &self.sort {
+        match &self.field_type {
             FieldType::Truth | FieldType::One(_) => AnswerBounds::default(),
             FieldType::Several { least, most, .. } => {
                 AnswerBounds { least: number(*least), most: number(*most), ..AnswerBounds::default() }
@@ -234,15 +237,15 @@ impl Field {
                 format: format.clone(),
             },
             FieldType::Number { whole, least, most } => {
-                let sort = if *whole { Number::Integer } else { Number::Number };
-                AnswerBounds { number: Some(sort), least: *least, most: *most, ..AnswerBounds::default() }
+                let number = if *whole { Number::Integer } else { Number::Number };
+                AnswerBounds { number: Some(number), least: *least, most: *most, ..AnswerBounds::default() }
             }
         }
     }
 
     fn fits(&self, value: &Value) -> bool {
         let among = |items: &[Item], value: &Value| items.iter().any(|item| value.as_str() == Some(&item.id));
-        match &self.sort {
+        match &self.field_type {
             FieldType::Text { .. } => value.as_str().is_some_and(|text| self.bounds().check(text).is_ok()),
             FieldType::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
                 (!whole || value.is_i64() || value.is_u64())
@@ -265,10 +268,10 @@ const FREE_TEXT: &str = "_custom";
 
 /// Returns the fields as questions: a choice and the field with free text beside it are one question.
 fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
-    let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
+    let chooses = |field: &Field| matches!(field.field_type, FieldType::One(_) | FieldType::Several { .. });
     let paired_choice = |field: &Field| {
         let name = field.name.strip_suffix(FREE_TEXT)?;
-        let text = matches!(field.sort, FieldType::Text { .. });
+        let text = matches!(field.field_type, FieldType::Text { .. });
         fields.iter().find(|other| text && other.name == name && chooses(other))
     };
     let main_fields: Vec<&Field> = fields.iter().filter(|field| paired_choice(field).is_none()).collect();
@@ -286,7 +289,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
             let paired =
                 fields.iter().any(|other| paired_choice(other).is_some_and(|choice| choice.name == field.name));
             let message_text = field.description.as_deref().or(message.filter(|_| only));
-            let options = match &field.sort {
+            let options = match &field.field_type {
                 FieldType::Truth => vec![boolean_option("true", "Yes"), boolean_option("false", "No")],
                 FieldType::One(items) | FieldType::Several { items, .. } => items.iter().map(option).collect(),
                 FieldType::Text { .. } | FieldType::Number { .. } => Vec::new(),
@@ -295,7 +298,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
                 id: field.name.clone(),
                 header: message_text.and(Some(field.label().to_owned())),
                 text: message_text.unwrap_or(field.label()).to_owned(),
-                multiple: matches!(field.sort, FieldType::Several { .. }),
+                multiple: matches!(field.field_type, FieldType::Several { .. }),
                 free_text: paired || options.is_empty(),
                 // A choice or its free text is needed: without either the agent would ask again.
                 optional: !field.required && !paired,
@@ -315,7 +318,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
         let Some(field) = fields.iter().find(|field| field.name == *name) else {
             return Err(format!("there is no field {name:?}"));
         };
-        let offered = |answer: &String| match &field.sort {
+        let offered = |answer: &String| match &field.field_type {
             FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *answer),
             _ => true,
         };
@@ -324,7 +327,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
             content.insert(format!("{name}{FREE_TEXT}"), answer.as_str().into());
         }
         let Some(first) = chosen.first() else { continue };
-        let value = match &field.sort {
+        let value = match &field.field_type {
             FieldType::Truth => Value::Bool(first.as_str() == "true"),
             FieldType::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
             FieldType::Several { .. } => chosen.iter().map(|answer| answer.as_str()).collect::<Vec<_>>().into(),
@@ -351,12 +354,12 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
         false => Err(format!("{} must be {}", field.label(), field.expected_values())),
     };
     match (fields, decision) {
-        ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.sort {
+        ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.field_type {
             FieldType::Truth => one(field, Value::Bool(ids[0] == "true")),
             FieldType::Several { .. } => one(field, ids.clone().into()),
             _ => one(field, ids[0].clone().into()),
         },
-        ([field], Decision::Value(Some(text))) => match &field.sort {
+        ([field], Decision::Value(Some(text))) => match &field.field_type {
             // Empty text omits the field where empty text does not fit.
             FieldType::Number { .. } | FieldType::Text { .. }
                 if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
@@ -459,7 +462,7 @@ pub fn ask(key: &RequestKey, form: &ElicitationForm, params: &RawValue, native: 
         ElicitationForm::Form(fields) => match fields.as_slice() {
             [field] => {
                 let boolean_option = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
-                (ask.kind, ask.items, ask.multi) = match &field.sort {
+                (ask.kind, ask.items, ask.multi) = match &field.field_type {
                     FieldType::Truth => {
                         (RequestType::Pick, vec![boolean_option("true", "Yes"), boolean_option("false", "No")], false)
                     }

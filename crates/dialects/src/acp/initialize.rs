@@ -25,7 +25,7 @@ pub(super) struct AuthMethod {
     name: String,
     /// The type, `env_var` or `terminal`; `None` for `authenticate` alone.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    sort: Option<String>,
+    kind: Option<String>,
     /// The environment variables that it reads.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     vars: Vec<Variable>,
@@ -57,7 +57,7 @@ fn variables(vars: Option<&RawValue>, texts: &[Option<&str>]) -> Vec<Variable> {
 impl AuthMethod {
     /// Returns whether the method works by `authenticate`; otherwise the user signs in in a terminal.
     fn is_direct(&self) -> bool {
-        self.sort.as_deref() != Some("terminal")
+        self.kind.as_deref() != Some("terminal")
     }
 }
 
@@ -205,7 +205,7 @@ impl Acp {
             name: Option<String>,
             description: Option<String>,
             #[serde(rename = "type")]
-            sort: Option<String>,
+            kind: Option<String>,
             #[serde(borrow)]
             vars: Option<&'a RawValue>,
         }
@@ -239,7 +239,7 @@ impl Acp {
                 vars: variables(m.vars, &[m.name.as_deref(), m.description.as_deref()]),
                 name: m.name.unwrap_or_else(|| m.id.clone()),
                 id: m.id,
-                sort: m.sort,
+                kind: m.kind,
             })
             .collect();
         // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
@@ -300,7 +300,7 @@ impl Acp {
     /// Handles an agent that opens nothing before a sign-in. The user is asked if a session is open; otherwise the
     /// error names the ways to sign in.
     pub(super) fn sign_in(&mut self, frame: &Bytes, opening: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
-        let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
+        let mut env = self.methods.iter().filter(|method| method.kind.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
             // The variable is set or not: there is nothing to ask, so it is tried.
             let method = only.id.clone();
@@ -308,7 +308,7 @@ impl Acp {
         }
         let direct = self.methods.iter().filter(|method| method.is_direct());
         let items: Vec<Item> =
-            direct.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
+            direct.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.kind.clone() }).collect();
         // The key is not JSON, so no request of the agent has it.
         let key = RequestKey::unique(format!("sign-in {}", opening.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
@@ -355,7 +355,7 @@ impl Acp {
                     `pass_env` in the configuration), or sign in with its own command in a terminal."
                 .into();
         }
-        let named = |m: &AuthMethod| match m.sort.as_deref() {
+        let named = |m: &AuthMethod| match m.kind.as_deref() {
             Some("terminal") => format!("`{}` ({}, in a terminal)", m.id, m.name),
             _ => format!("`{}` ({})", m.id, m.name),
         };

@@ -318,7 +318,7 @@ impl Acp {
             prompt: &'a [Box<RawValue>],
         }
         if let Some(past) = self.past.get_mut(&native) {
-            if past.quiet.is_none_or(|(quiet, most)| quiet.min(most) > 0) && past.held.is_none() {
+            if past.quiet.is_none_or(|(quiet, max)| quiet.min(max) > 0) && past.held.is_none() {
                 past.held = Some((ticket, content));
                 out.wake_after = Some(TICK);
                 return;
@@ -349,9 +349,9 @@ impl Acp {
         }
         let mut due = Vec::new();
         for (native, past) in &mut self.past {
-            let Some((quiet, most)) = &mut past.quiet else { continue };
-            (*quiet, *most) = (quiet.saturating_sub(1), most.saturating_sub(1));
-            if (*quiet).min(*most) == 0 && past.held.is_some() {
+            let Some((quiet, max)) = &mut past.quiet else { continue };
+            (*quiet, *max) = (quiet.saturating_sub(1), max.saturating_sub(1));
+            if (*quiet).min(*max) == 0 && past.held.is_some() {
                 due.push(native.clone());
             }
         }
@@ -361,7 +361,7 @@ impl Acp {
                 self.prompt(ticket, native, content, out);
             }
         }
-        let message = |past: &PastReplay| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
+        let message = |past: &PastReplay| past.quiet.is_some_and(|(quiet, max)| quiet.min(max) > 0);
         if !self.waiting.is_empty() || self.past.values().any(message) {
             out.wake_after = Some(TICK);
         }

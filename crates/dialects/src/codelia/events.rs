@@ -62,7 +62,7 @@ pub(super) struct OpenCall {
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type")]
-    sort: String,
+    type_name: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     tool: Option<String>,
@@ -86,7 +86,7 @@ impl RunContext {
             return EventDraft::raw(frame.clone(), "an agent event that could not be parsed");
         };
         let content = event.content.and_then(string);
-        match (event.sort.as_str(), &content) {
+        match (event.type_name.as_str(), &content) {
             ("text", Some(content)) => {
                 if std::mem::take(&mut self.closed) || self.text.len() > TEXT_MAX {
                     self.text.clear();
@@ -98,7 +98,7 @@ impl RunContext {
             ("final", Some(content)) => return self.final_text(frame, raw, content),
             _ => {}
         }
-        match (event.sort.as_str(), content, event.tool_call_id) {
+        match (event.type_name.as_str(), content, event.tool_call_id) {
             ("reasoning", Some(content), _) => {
                 self.closed = true;
                 chunk(Kind::AgentThoughtChunk, None, &content, Some(frame))
@@ -258,9 +258,9 @@ pub(super) fn is_final(raw: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Sort<'a> {
         #[serde(borrow, rename = "type")]
-        sort: std::borrow::Cow<'a, str>,
+        type_name: std::borrow::Cow<'a, str>,
     }
-    object::<Sort<'_>>(raw).is_some_and(|event| event.sort == "final")
+    object::<Sort<'_>>(raw).is_some_and(|event| event.type_name == "final")
 }
 
 /// Translates a user's message of a replayed history: text, or parts of which some are text.
@@ -269,8 +269,8 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> 
     struct Part {
         text: Option<String>,
     }
-    let Event { sort, content, .. } = object(raw)?;
-    let content = content.filter(|_| sort == "hidden_user_message")?;
+    let Event { type_name, content, .. } = object(raw)?;
+    let content = content.filter(|_| type_name == "hidden_user_message")?;
     let text = match string(content) {
         Some(text) => text.into_owned(),
         None => {

@@ -460,12 +460,12 @@ impl Codelia {
         let reports_status = self.reports_status;
         let Some(run) = &mut self.run else { return };
         run.quiet += 1;
-        let (most, status) = match (run.complete(), reports_status) {
+        let (max, status) = match (run.complete(), reports_status) {
             (true, true) => (QUIET_BEFORE_STATUS, RunStatus::Completed),
             (true, false) => (QUIET_AFTER_FINAL, RunStatus::Completed),
             (false, _) => (QUIET_AFTER_CANCEL, RunStatus::Cancelled),
         };
-        if run.quiet < most {
+        if run.quiet < max {
             return;
         }
         let named = run.id.is_some();

@@ -305,7 +305,7 @@ fn codelia_translates_agent_events() {
         assert_eq!((&body["status"], &body["rawOutput"]), (&j!(word), &j!("out")));
         assert!(draft.tool.unwrap().ended);
     }
-    for (seq, sort) in (5..).zip([
+    for (seq, type_name) in (5..).zip([
         "step_start",
         "step_complete",
         "llm.retry",
@@ -313,7 +313,7 @@ fn codelia_translates_agent_events() {
         "compaction_complete",
         "hidden_user_message",
     ]) {
-        let body = format!(r#"{{"type":"{sort}","x":1}}"#);
+        let body = format!(r#"{{"type":"{type_name}","x":1}}"#);
         rig.feed(event(seq, &body));
         let draft = rig.event();
         assert_eq!((draft.kind, &draft.body[..]), (Kind::Hook, body.as_bytes()));

@@ -51,7 +51,8 @@ enum AnswerRoute {
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Form {
-    sort: QuestionSort,
+    #[serde(rename = "sort")]
+    form_kind: QuestionKind,
     title: String,
     fields: Vec<Field>,
     at: usize,
@@ -61,7 +62,7 @@ struct Form {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum QuestionSort {
+enum QuestionKind {
     Questions,
     Elicitation,
 }
@@ -95,9 +96,9 @@ enum AnswerStep {
 
 impl Form {
     fn cancelled(&self) -> Value {
-        match self.sort {
-            QuestionSort::Questions => json!({ "answers": {} }),
-            QuestionSort::Elicitation => elicitation_result("cancel"),
+        match self.form_kind {
+            QuestionKind::Questions => json!({ "answers": {} }),
+            QuestionKind::Elicitation => elicitation_result("cancel"),
         }
     }
 
@@ -135,15 +136,15 @@ impl Form {
 
     fn filled(&self) -> Value {
         let values = self.values.iter().cloned();
-        match self.sort {
-            QuestionSort::Questions => {
+        match self.form_kind {
+            QuestionKind::Questions => {
                 let answer = |(name, value): (String, Value)| {
                     let answers = if value.is_array() { value } else { json!([value]) };
                     (name, json!({ "answers": answers }))
                 };
                 json!({ "answers": values.map(answer).collect::<serde_json::Map<_, _>>() })
             }
-            QuestionSort::Elicitation => {
+            QuestionKind::Elicitation => {
                 let content: serde_json::Map<_, _> = values.collect();
                 json!({ "action": "accept", "content": content, "_meta": null })
             }
@@ -459,7 +460,7 @@ impl Params<'_> {
             subject: RequestSubject::Text(String::new()),
             options: Vec::new(),
             no: json!({ "answers": {} }),
-            form: Some(Form::new(QuestionSort::Questions, "Codex asks", fields)),
+            form: Some(Form::new(QuestionKind::Questions, "Codex asks", fields)),
             tool: None,
         })
     }
@@ -494,7 +495,7 @@ impl Params<'_> {
             subject: RequestSubject::Text(format!("{message}\n{}", pretty(raw.get()))),
             options,
             no: elicitation_result("cancel"),
-            form: (!fields.is_empty()).then(|| Form::new(QuestionSort::Elicitation, &title, fields)),
+            form: (!fields.is_empty()).then(|| Form::new(QuestionKind::Elicitation, &title, fields)),
             tool: None,
             title,
         })
@@ -502,8 +503,8 @@ impl Params<'_> {
 }
 
 impl Form {
-    fn new(sort: QuestionSort, title: &str, fields: Vec<Field>) -> Self {
-        Self { sort, title: title.into(), fields, at: 0, free: false, values: Vec::new() }
+    fn new(form_kind: QuestionKind, title: &str, fields: Vec<Field>) -> Self {
+        Self { form_kind, title: title.into(), fields, at: 0, free: false, values: Vec::new() }
     }
 }
 

@@ -100,8 +100,8 @@ impl Codex {
                 out.events
                     .push(RuntimeEvent::Event { native, draft: EventDraft::error("call_refused", &message, None) });
             }
-            Ok((method, params, sort)) => {
-                self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
+            Ok((method, params, kind)) => {
+                self.request(Pending::Call { ticket: ticket.0, kind }, &method, &params, out);
             }
             Err(fault) => out.refuse_call(ticket, native, method, notify, fault),
         }

@@ -500,10 +500,10 @@ impl Items {
             }
             "reasoning" if ended => {
                 let mut drafts = Vec::new();
-                for (sort, parts) in [("s", list(server_item.summary)), ("t", list(server_item.content))] {
+                for (prefix, parts) in [("s", list(server_item.summary)), ("t", list(server_item.content))] {
                     for (n, part) in parts.into_iter().enumerate() {
                         let part = string(part).unwrap_or_default();
-                        drafts.extend(self.full_text(id, &part_name(sort, n as u64), TextRole::Thought, &part));
+                        drafts.extend(self.full_text(id, &part_name(prefix, n as u64), TextRole::Thought, &part));
                     }
                 }
                 drafts
@@ -571,8 +571,8 @@ impl Items {
 const PARAGRAPH: &str = "\n\n";
 
 /// Returns the name of a part of a thought; the names sort in the order of the parts.
-fn part_name(sort: &str, index: u64) -> String {
-    format!("{sort}{:06}", index.min(PARTS_MAX))
+fn part_name(prefix: &str, index: u64) -> String {
+    format!("{prefix}{:06}", index.min(PARTS_MAX))
 }
 
 /// Translates a user's message, one chunk for each part.
@@ -637,7 +637,7 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
         text: Option<String>,
     }
     let text_input = |text: String| serde_json::json!({ "type": "text", "text": text, "text_elements": [] });
-    let data = |sort: &str, mime: &str, data: &str| serde_json::json!({ "type": sort, "url": format!("data:{mime};base64,{data}") });
+    let data = |content_type: &str, mime: &str, data: &str| serde_json::json!({ "type": content_type, "url": format!("data:{mime};base64,{data}") });
     let block = |block: &RawValue| match object::<Block>(block) {
         Some(Block::Text { text }) => Ok(text_input(text)),
         Some(Block::ResourceLink { uri }) => Ok(text_input(uri)),

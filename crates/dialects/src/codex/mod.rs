@@ -194,7 +194,8 @@ enum Pending {
     },
     Call {
         ticket: u64,
-        sort: calls::ReplyHandling,
+        #[serde(rename = "sort")]
+        kind: calls::ReplyHandling,
     },
 }
 
@@ -587,8 +588,8 @@ impl Codex {
                     self.event(&native, EventDraft::error("cancel_refused", &message, Some(frame)), out);
                 }
             }
-            (Pending::Call { ticket, sort }, reply) => {
-                out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: sort.reply(reply) });
+            (Pending::Call { ticket, kind }, reply) => {
+                out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: kind.reply(reply) });
             }
         }
     }

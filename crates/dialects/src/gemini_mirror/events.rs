@@ -16,7 +16,7 @@ use plexus_protocol::{Choice, Kind, Offer, RequestType};
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) sort: Cow<'a, str>,
+    pub(super) type_name: Cow<'a, str>,
     pub(super) data: Option<&'a RawValue>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Dialog<'a> {
     #[serde(borrow)]
     pub(super) id: &'a RawValue,
     #[serde(rename = "type", default)]
-    pub(super) sort: String,
+    pub(super) type_name: String,
     #[serde(default)]
     pub(super) options: Vec<String>,
 }
@@ -116,7 +116,7 @@ pub(super) fn dialog(
     data: &RawValue,
     frame: &Bytes,
 ) -> AgentRequest {
-    let purpose = match dialog.sort.as_str() {
+    let purpose = match dialog.type_name.as_str() {
         "file_access" => "to access a file".to_owned(),
         "command_run" => "to run a command".to_owned(),
         "" => "for permission".to_owned(),

@@ -92,8 +92,8 @@ impl Turns {
                 before = count;
             }
         }
-        let most = row.last().copied().unwrap_or(0);
-        let end = row.iter().position(|count| *count == most).unwrap_or(0);
+        let max = row.last().copied().unwrap_or(0);
+        let end = row.iter().position(|count| *count == max).unwrap_or(0);
         let mut new: Vec<Turn> = history.turns.iter().skip(end).cloned().collect();
         if let (Some(known), Some(last)) = (self.turns.back(), end.checked_sub(1).map(|last| &history.turns[last]))
             && known.role == Role::Model
@@ -113,7 +113,7 @@ impl Turns {
             let rest = Self { turns: self.turns.iter().skip(1).cloned().collect(), ..Self::default() };
             return rest.cut(new);
         }
-        let most = new.len().min(self.turns.len());
+        let max = new.len().min(self.turns.len());
         let fits = |count: usize| {
             let tail = &new[new.len() - count..];
             tail.iter().zip(&self.turns).enumerate().all(|(at, (old, live))| {
@@ -127,7 +127,7 @@ impl Turns {
                                 || (first && last && self.overlap(&old.text) > 0)))
             })
         };
-        let Some(count) = (1..=most).rev().find(|count| fits(*count)) else { return };
+        let Some(count) = (1..=max).rev().find(|count| fits(*count)) else { return };
         let at = new.len() - count;
         let (old, live) = (&new[at], &self.turns[0]);
         let head = if old.role == Role::Model && !same(&old.text, &live.text) {

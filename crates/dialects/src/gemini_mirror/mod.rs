@@ -350,7 +350,7 @@ impl Mirror {
         let mut live = Turns::default();
         for frame in &self.held {
             let Ok(message) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else { continue };
-            let role = match &*message.sort {
+            let role = match &*message.type_name {
                 "user_message" => Role::User,
                 "model_output" => Role::Model,
                 _ => continue,
@@ -581,24 +581,24 @@ impl Mirror {
         if !shallow(frame) {
             return self.raw(frame.clone(), "a message that is nested too deeply", out);
         }
-        let Ok(Message { sort, data }) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else {
+        let Ok(Message { type_name, data }) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else {
             return self.raw(frame.clone(), "a message that could not be parsed", out);
         };
         if let Some(doubt) = &mut self.doubt {
             doubt.left = doubt.limit;
         }
-        if self.apply(&sort, data, frame, out).is_none() {
+        if self.apply(&type_name, data, frame, out).is_none() {
             self.raw(frame.clone(), "a mirror event that is unknown or malformed", out);
         }
         self.tick(out);
     }
 
     /// Applies a message; `None` if it cannot be read.
-    fn apply(&mut self, sort: &str, data: Option<&RawValue>, frame: &Bytes, out: &mut Outbox) -> Option<()> {
-        if sort != "hook" && sort != "permission_selection" {
+    fn apply(&mut self, kind: &str, data: Option<&RawValue>, frame: &Bytes, out: &mut Outbox) -> Option<()> {
+        if kind != "hook" && kind != "permission_selection" {
             self.close_stale_questions(out);
         }
-        match sort {
+        match kind {
             "user_message" => {
                 let text = events::text(data?)?;
                 self.turns.add(Role::User, &text);

@@ -67,8 +67,8 @@ impl Ui {
         self.step(|dialect, out| dialect.feed(bytes, out));
     }
 
-    fn mirror_sends(&mut self, sort: &str, data: Value) {
-        self.feed(format!("{}\0", json!({ "type": sort, "data": data })));
+    fn mirror_sends(&mut self, type_name: &str, data: Value) {
+        self.feed(format!("{}\0", json!({ "type": type_name, "data": data })));
     }
 
     fn prompt(&mut self, ticket: u64, text: &str) {

@@ -170,22 +170,22 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
     let question: Permission<'_> = object(raw)?;
     let tool = question.tool.and_then(object::<ToolRef>);
     let (message, call) = tool.map_or((question.message, question.call), |tool| (tool.message, tool.call));
-    let sort = question.permission.unwrap_or_else(|| "permission".into());
+    let type_name = question.permission.unwrap_or_else(|| "permission".into());
     let patterns = question.patterns.map(strings).unwrap_or_default();
     let always = question.always.map(strings).unwrap_or_default();
     let subject = match (question.metadata.and_then(subject::input), question.metadata.and_then(object::<Metadata>)) {
-        (Some(command @ RequestSubject::Command { .. }), _) if sort == "bash" => command,
+        (Some(command @ RequestSubject::Command { .. }), _) if type_name == "bash" => command,
         (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => RequestSubject::Diff { path, diff },
         (Some(subject @ (RequestSubject::Fetch { .. } | RequestSubject::Edits(_))), _) => subject,
-        _ if sort == "bash" || question.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
+        _ if type_name == "bash" || question.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
             reason: "it has no command that can be identified with certainty",
             raw: pretty(raw.get()),
         },
-        _ => RequestSubject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
+        _ => RequestSubject::Tool { name: type_name.clone(), arguments: pretty(raw.get()) },
     };
     let title = question.title.unwrap_or_else(|| match patterns.as_slice() {
-        [] => sort.clone(),
-        patterns => format!("{sort}: {}", patterns.join(", ")),
+        [] => type_name.clone(),
+        patterns => format!("{type_name}: {}", patterns.join(", ")),
     });
     let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
     let remember = match always.as_slice() {

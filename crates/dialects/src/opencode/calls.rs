@@ -140,7 +140,7 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
     #[serde(rename_all = "camelCase")]
     struct Block {
         #[serde(rename = "type")]
-        sort: String,
+        kind: String,
         text: Option<String>,
         data: Option<String>,
         mime_type: Option<String>,
@@ -175,7 +175,7 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
             parts.push(text(raw.get()));
             continue;
         };
-        let part = match (block.sort.as_str(), block.text, block.data, block.uri, block.resource) {
+        let part = match (block.kind.as_str(), block.text, block.data, block.uri, block.resource) {
             ("text", Some(content), ..) => text(&content),
             ("image" | "audio", _, Some(bytes), ..) => {
                 let url = data(&block.mime_type, &bytes);

@@ -118,7 +118,7 @@ pub(super) struct PartIn<'a> {
     #[serde(rename = "messageID")]
     pub(super) message: String,
     #[serde(rename = "type")]
-    pub(super) sort: String,
+    pub(super) type_name: String,
     text: Option<Cow<'a, str>>,
     synthetic: Option<bool>,
     ignored: Option<bool>,
@@ -138,7 +138,7 @@ pub(super) struct PartIn<'a> {
 impl PartIn<'_> {
     /// Returns the text of a user's part.
     pub(super) fn user_text(&self) -> Option<&str> {
-        let is_user_text = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
+        let is_user_text = self.type_name == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
         self.text.as_deref().filter(|_| is_user_text)
     }
 }
@@ -392,7 +392,7 @@ impl Progress {
     /// Returns whether a part is complete. The end of the part itself decides: OpenCode may report a message as
     /// complete before its parts, because it sends messages in their latest state.
     pub(super) fn complete(part: &PartIn<'_>) -> bool {
-        match part.sort.as_str() {
+        match part.type_name.as_str() {
             "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
             "tool" => {
                 let status = part.state.and_then(object::<State<'_>>).and_then(|state| state.status);
@@ -430,12 +430,12 @@ impl Progress {
         if part.synthetic == Some(true) || part.ignored == Some(true) || self.parts.contains_key(&part.id) {
             return None;
         }
-        if !matches!(part.sort.as_str(), "text" | "file") {
+        if !matches!(part.type_name.as_str(), "text" | "file") {
             return None;
         }
         self.remember(part.id.clone(), Part { message: part.message.clone(), complete: true, ..Part::default() });
         let message = self.messages.entry(part.message.clone()).or_default();
-        let text = part.text.as_deref().filter(|_| part.sort == "text");
+        let text = part.text.as_deref().filter(|_| part.type_name == "text");
         if *message.is_own_prompt.get_or_insert_with(|| is_own_prompt(text)) {
             return None;
         }
@@ -485,7 +485,7 @@ impl Progress {
         if self.is_past(&part.message) || self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
             return;
         }
-        match part.sort.as_str() {
+        match part.type_name.as_str() {
             "text" if part.ignored == Some(true) => {}
             "text" => self.text(native, Kind::AgentMessageChunk, part, drafts),
             "reasoning" => self.text(native, Kind::AgentThoughtChunk, part, drafts),
@@ -502,7 +502,7 @@ impl Progress {
                 if self.first(part) {
                     drafts.push(EventDraft::raw(
                         native.clone(),
-                        &format!("a part that only OpenCode shows: {}", part.sort),
+                        &format!("a part that only OpenCode shows: {}", part.type_name),
                     ));
                 }
             }

@@ -323,7 +323,7 @@ struct Frame<'a> {
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
     #[serde(rename = "type")]
-    sort: Option<String>,
+    kind: Option<String>,
     properties: Option<&'a RawValue>,
 }
 
@@ -354,7 +354,7 @@ struct Properties<'a> {
 #[derive(Deserialize)]
 struct Status {
     #[serde(rename = "type")]
-    sort: String,
+    kind: String,
     attempt: Option<u64>,
     message: Option<String>,
     next: Option<u64>,
@@ -428,13 +428,13 @@ impl Dialect for OpenCode {
             return self.raw(&frame, None, "nested too deeply", out);
         }
         let whole = serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>);
-        let Some(Frame { directory, payload, sort, properties }) = whole else {
+        let Some(Frame { directory, payload, kind, properties }) = whole else {
             return self.raw(&frame, None, "not an event of OpenCode's", out);
         };
         let from = out.events.len();
-        match (payload.map(object::<Frame<'_>>), sort, properties) {
-            (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
-                self.on_event(&frame, directory, &sort, properties, out);
+        match (payload.map(object::<Frame<'_>>), kind, properties) {
+            (Some(Some(Frame { kind: Some(kind), properties, .. })), ..) | (None, Some(kind), properties) => {
+                self.on_event(&frame, directory, &kind, properties, out);
             }
             _ => self.raw(&frame, None, "not an event of OpenCode's", out),
         }

@@ -179,15 +179,15 @@ impl OpenCode {
         &mut self,
         frame: &Bytes,
         folder: Option<String>,
-        sort: &str,
+        kind: &str,
         properties: Option<&RawValue>,
         out: &mut Outbox,
     ) {
-        if sort != "server.connected" && !std::mem::replace(&mut self.listens, true) {
+        if kind != "server.connected" && !std::mem::replace(&mut self.listens, true) {
             self.sync_again(out);
         }
         // A repeat in OpenCode's stored form.
-        if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
+        if kind == "sync" || kind == "server.heartbeat" || kind == "server.connected" {
             return;
         }
         let Some(properties) = properties else {
@@ -204,10 +204,10 @@ impl OpenCode {
         let native = NativeId::from(session.as_str());
         // A plugin's events do not name the folder: the plugin gets only those of its own folder.
         let folder = folder.or_else(|| (self.server_kind == ServerKind::Terminal).then(|| self.folder.clone()));
-        if !self.follows(&native, folder, sort, &read, out) {
+        if !self.follows(&native, folder, kind, &read, out) {
             return;
         }
-        match sort {
+        match kind {
             "session.status" => self.status(&native, frame, &read, out),
             // On servers that send a status this is a late repeat: by then the session may work on the next prompt.
             "session.idle" if self.reports_status => {}
@@ -224,7 +224,7 @@ impl OpenCode {
             "message.part.updated" => self.part(&native, frame, &read, out),
             "message.part.delta" => self.delta(&native, frame, &read, out),
             "permission.asked" | "permission.updated" | "permission.v2.asked" => {
-                let routes: &[AnswerRoute] = match sort {
+                let routes: &[AnswerRoute] = match kind {
                     "permission.updated" => &[AnswerRoute::Session, AnswerRoute::Reply],
                     "permission.v2.asked" => &[AnswerRoute::Api, AnswerRoute::Reply],
                     _ => &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api],
@@ -264,7 +264,7 @@ impl OpenCode {
         &mut self,
         native: &NativeId,
         folder: Option<String>,
-        sort: &str,
+        kind: &str,
         read: &Properties<'_>,
         out: &mut Outbox,
     ) -> bool {
@@ -274,16 +274,16 @@ impl OpenCode {
             }
             return true;
         }
-        let works = match sort {
-            "session.status" => read.status.and_then(object::<Status>).is_some_and(|status| status.sort != "idle"),
+        let works = match kind {
+            "session.status" => read.status.and_then(object::<Status>).is_some_and(|status| status.kind != "idle"),
             "message.part.delta" => true,
-            sort => sort.ends_with(".asked") || sort == "permission.updated",
+            kind => kind.ends_with(".asked") || kind == "permission.updated",
         };
         let created = self.server_kind == ServerKind::Terminal
-            && sort == "session.created"
+            && kind == "session.created"
             && read.info.and_then(object::<SessionInfo>).is_some_and(|info| info.parent.is_none());
         if !(works || created) || self.phase == Phase::Failed {
-            if matches!(sort, "session.status" | "session.idle") {
+            if matches!(kind, "session.status" | "session.idle") {
                 self.note_status(native);
             }
             return false;
@@ -319,7 +319,7 @@ impl OpenCode {
         };
         self.note_status(native);
         self.reports_status = true;
-        match status.sort.as_str() {
+        match status.kind.as_str() {
             "idle" => self.idle(native, frame, out),
             "retry" => {
                 self.busy(native, out);

@@ -184,7 +184,7 @@ impl OpenCode {
         let list = reply_body(reply)
             .and_then(|body| plexus_protocol::object::from_slice::<HashMap<String, Status>>(body).ok());
         let busy = list.map(|list| {
-            list.into_iter().filter(|(_, status)| status.sort != "idle").map(|(id, _)| NativeId::from(id.as_str()))
+            list.into_iter().filter(|(_, status)| status.kind != "idle").map(|(id, _)| NativeId::from(id.as_str()))
         });
         match (only, busy) {
             (Some(native), Some(mut busy)) => {

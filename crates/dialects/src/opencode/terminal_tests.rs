@@ -62,9 +62,9 @@ impl Bench {
         self.serve();
     }
 
-    fn event(&mut self, connection: u64, id: &str, sort: &str, mut properties: Value) {
+    fn event(&mut self, connection: u64, id: &str, kind: &str, mut properties: Value) {
         properties["sessionID"] = "s".into();
-        self.say(connection, id, json!({ "id": "evt_1", "type": sort, "properties": properties }));
+        self.say(connection, id, json!({ "id": "evt_1", "type": kind, "properties": properties }));
     }
 
     fn works(&mut self, connection: u64, id: &str) {

@@ -86,12 +86,12 @@ impl Stage {
         }
     }
 
-    fn event(&mut self, sort: &str, mut properties: Value) {
+    fn event(&mut self, type_name: &str, mut properties: Value) {
         self.events += 1;
         if properties.get("sessionID").is_none() {
             properties["sessionID"] = "s".into();
         }
-        let payload = json!({ "id": format!("evt_{}", self.events), "type": sort, "properties": properties });
+        let payload = json!({ "id": format!("evt_{}", self.events), "type": type_name, "properties": properties });
         self.rig.feed(json!({ "directory": "/w", "project": "global", "payload": payload }).to_string());
     }
 
@@ -125,9 +125,9 @@ impl Stage {
         self.event("message.part.delta", piece);
     }
 
-    fn status(&mut self, sort: &str) {
-        self.event("session.status", json!({ "status": { "type": sort } }));
-        if sort == "idle" {
+    fn status(&mut self, type_name: &str) {
+        self.event("session.status", json!({ "status": { "type": type_name } }));
+        if type_name == "idle" {
             self.event("session.idle", json!({}));
         }
     }
@@ -1533,7 +1533,7 @@ fn opencode_checkpoint_does_not_grow_with_the_conversation() {
     for exchanges in [4, 130, 200] {
         let mut stage = Stage::open();
         let text = "word ".repeat(if exchanges == 200 { 400 } else { 1 });
-        let id = |at: usize, sort: &str| format!("{sort}_2092a68dc{at:06}MHuOprvzfUd");
+        let id = |at: usize, type_name: &str| format!("{type_name}_2092a68dc{at:06}MHuOprvzfUd");
         for at in 0..exchanges {
             let (user, agent) = (id(at * 2, "msg"), id(at * 2 + 1, "msg"));
             stage.user(&user, &text);
@@ -1631,7 +1631,7 @@ proptest! {
 
     #[test]
     fn opencode_survives_any_event(
-        sort in prop::sample::select(vec![
+        type_name in prop::sample::select(vec![
             "session.status", "session.idle", "session.error", "session.updated", "session.deleted", "message.updated",
             "message.part.updated", "message.part.delta", "permission.asked", "permission.updated", "permission.replied",
             "question.asked", "question.replied", "todo.updated", "nonsense",
@@ -1651,7 +1651,7 @@ proptest! {
             properties.insert((*name).into(), serde_json::from_str(value).unwrap());
         }
         let mut stage = Stage::at_work();
-        stage.event(sort, Value::Object(properties));
+        stage.event(type_name, Value::Object(properties));
         stage.serve();
         stage.status("idle");
     }

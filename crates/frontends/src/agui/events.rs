@@ -257,9 +257,9 @@ impl ClientView {
         self.index.contains_key(id)
     }
 
-    /// Returns the messages in order, of about `most` bytes: the oldest are left out, and the state reports that. A tool's result follows
+    /// Returns the messages in order, of about `max` bytes: the oldest are left out, and the state reports that. A tool's result follows
     /// its call directly, as clients and models expect.
-    pub(super) fn messages(&mut self, most: usize) -> Vec<Value> {
+    pub(super) fn messages(&mut self, max: usize) -> Vec<Value> {
         let mut ordered: Vec<Value> = Vec::with_capacity(self.messages.len());
         let mut results: HashMap<String, Value> = HashMap::new();
         for message in &mut self.messages {
@@ -280,7 +280,7 @@ impl ClientView {
         let (mut bytes, mut from) = (0, ordered.len());
         for (n, message) in ordered.iter().enumerate().rev() {
             bytes += weight(message);
-            if bytes > most {
+            if bytes > max {
                 break;
             }
             from = n;

@@ -328,9 +328,9 @@ pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
         RequestType::Pick => {
             let named = request.items.iter().map(|item| json!({ "const": item.id, "title": item.label }));
             let named: Vec<Value> = named.collect();
-            let most = if request.multi { request.items.len() } else { 1 };
+            let max = if request.multi { request.items.len() } else { 1 };
             let item_schema = if named.is_empty() { json!({ "type": "string" }) } else { json!({ "oneOf": named }) };
-            fields["ids"] = json!({ "type": "array", "items": item_schema, "maxItems": most });
+            fields["ids"] = json!({ "type": "array", "items": item_schema, "maxItems": max });
         }
     }
     if request.allow_reason {

@@ -563,8 +563,8 @@ async fn show(
     let mut translator = Translator::new(&input.thread_id).for_device(limit, deferred);
     let mut view = ClientView::default();
     view.state.extend(beginning(session));
-    let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };
-    let (from, older) = log.position_before(&session.session_id, LogPosition::after(at), most).await?;
+    let max = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };
+    let (from, older) = log.position_before(&session.session_id, LogPosition::after(at), max).await?;
     if older || attach.oldest > Position::START {
         // The snapshot has the latest values of events that are not read or were removed.
         let snapshot = state.core.directory.snapshots().get(&session.session_id).await?;

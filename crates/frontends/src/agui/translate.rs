@@ -724,9 +724,9 @@ fn tool_text(update: &Map<String, Value>) -> String {
     cut(&parts.join("\n"), RESULT_MAX).to_owned()
 }
 
-/// Returns the first `most` bytes of a text, cut at a character boundary.
-fn cut(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+/// Returns the first `max` bytes of a text, cut at a character boundary.
+fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default()
 }
 

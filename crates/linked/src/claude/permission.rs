@@ -70,7 +70,7 @@ pub(super) struct PermissionEvent<'a> {
 #[derive(Deserialize)]
 struct Suggestion {
     #[serde(rename = "type")]
-    sort: String,
+    type_name: String,
     #[serde(default)]
     rules: Vec<Rule>,
     #[serde(default)]
@@ -98,7 +98,7 @@ impl Suggestion {
             Some("userSettings") => "in all projects",
             _ => return None,
         };
-        match self.sort.as_str() {
+        match self.type_name.as_str() {
             "addRules" if self.behavior.as_deref() == Some("allow") && !self.rules.is_empty() => {
                 let rule = |rule: &Rule| match &rule.content {
                     Some(content) => format!("{}({content})", rule.tool),

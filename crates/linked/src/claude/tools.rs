@@ -35,7 +35,7 @@ pub(super) fn result_texts(content: &RawValue) -> Vec<String> {
     #[derive(Deserialize)]
     struct Block {
         #[serde(rename = "type")]
-        sort: String,
+        kind: String,
         text: Option<String>,
     }
     if let Some(text) = string(content) {
@@ -43,7 +43,7 @@ pub(super) fn result_texts(content: &RawValue) -> Vec<String> {
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let blocks = blocks.into_iter().filter_map(object::<Block>);
-    blocks.map(|block| block.text.unwrap_or_else(|| format!("[{}]", block.sort))).collect()
+    blocks.map(|block| block.text.unwrap_or_else(|| format!("[{}]", block.kind))).collect()
 }
 
 /// Returns a command of the terminal, or its output, without Claude Code's own tags; `None` if nothing is left.

@@ -75,7 +75,7 @@ pub(super) enum DecidedBy {
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
-    sort: Cow<'a, str>,
+    type_name: Cow<'a, str>,
     subtype: Option<Cow<'a, str>>,
     message: Option<&'a RawValue>,
     attachment: Option<&'a RawValue>,
@@ -121,21 +121,21 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     #[derive(Deserialize)]
     struct Sort<'a> {
         #[serde(rename = "type", borrow)]
-        sort: Option<Cow<'a, str>>,
+        type_name: Option<Cow<'a, str>>,
     }
     let unreadable = "a line of the transcript that could not be parsed";
-    let sort = plexus_protocol::object::from_slice::<Sort<'_>>(line).map_err(|_| unreadable)?.sort;
-    if !sort.is_some_and(|sort| TYPES.contains(&sort.as_ref())) {
+    let type_name = plexus_protocol::object::from_slice::<Sort<'_>>(line).map_err(|_| unreadable)?.type_name;
+    if !type_name.is_some_and(|type_name| TYPES.contains(&type_name.as_ref())) {
         return Ok(Vec::new());
     }
     let head: Head<'_> = plexus_protocol::object::from_slice(line).map_err(|_| unreadable)?;
     let message = head.message.and_then(object::<Message<'_>>);
-    let spent = message.as_ref().filter(|_| head.sort == "assistant").and_then(spent);
+    let spent = message.as_ref().filter(|_| head.type_name == "assistant").and_then(spent);
     if head.sidechain || head.meta || head.summary_of_past {
         return Ok(spent.into_iter().collect());
     }
     let content = message.and_then(|message| message.content);
-    match head.sort.as_ref() {
+    match head.type_name.as_ref() {
         "user" => Ok(user(&head, content.ok_or(unreadable)?)),
         "assistant" => {
             let mut lines = assistant(&head, content.ok_or(unreadable)?).ok_or(unreadable)?;
@@ -168,7 +168,7 @@ fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
     let Some(parts) = blocks(content) else { return Vec::new() };
     let (mut results, mut texts) = (Vec::new(), Vec::new());
     for part in parts {
-        match part.sort.as_ref() {
+        match part.kind.as_ref() {
             "tool_result" => {
                 let Some(id) = part.tool_use_id else { continue };
                 results.push(ToolResult { id, failed: part.is_error, content: part.content, decided: decided(head) });
@@ -233,8 +233,8 @@ fn assistant<'a>(head: &Head<'a>, content: &'a RawValue) -> Option<Vec<Line<'a>>
         return Some(vec![Line::ServiceError(texts.join("\n"))]);
     }
     let block = |part: ContentBlock<'a>| {
-        let ContentBlock { sort, text, thinking, id, name, input, .. } = part;
-        let block = match sort.as_ref() {
+        let ContentBlock { kind, text, thinking, id, name, input, .. } = part;
+        let block = match kind.as_ref() {
             "text" => Block::Text(text.filter(|text| !text.is_empty())?),
             "thinking" => Block::Thought(thinking.filter(|text| !text.is_empty())?),
             "tool_use" => Block::ToolUse { id: id?, name: name?, input: input.unwrap_or(RawValue::NULL) },
@@ -249,11 +249,11 @@ fn interjection<'a>(attachment: &RawValue) -> Option<Line<'a>> {
     #[derive(Deserialize)]
     struct Attachment<'a> {
         #[serde(rename = "type", borrow)]
-        sort: Cow<'a, str>,
+        type_name: Cow<'a, str>,
         prompt: Option<&'a RawValue>,
     }
-    let Attachment { sort, prompt: Some(prompt) } = object(attachment)? else { return None };
-    if sort != "queued_command" {
+    let Attachment { type_name, prompt: Some(prompt) } = object(attachment)? else { return None };
+    if type_name != "queued_command" {
         return None;
     }
     let text = match string(prompt) {

@@ -13,7 +13,7 @@ use plexus_protocol::Spending;
 #[derive(Deserialize)]
 pub(super) struct CopilotEvent<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) sort: Cow<'a, str>,
+    pub(super) type_name: Cow<'a, str>,
     pub(super) id: Option<Cow<'a, str>>,
     /// `true` if Copilot does not store the event.
     #[serde(default)]
@@ -35,7 +35,7 @@ impl CopilotEvent<'_> {
     /// Returns whether the event is a piece of the message with this id.
     pub(super) fn is_piece_of(&self, id: &str) -> bool {
         let piece = || self.data.and_then(plexus_dialects::jsonrpc::object::<MessageDelta>);
-        self.sort == "assistant.message_delta" && piece().is_some_and(|piece| piece.message_id == id)
+        self.type_name == "assistant.message_delta" && piece().is_some_and(|piece| piece.message_id == id)
     }
 
     /// Returns whether the event is of a subagent.

@@ -76,7 +76,7 @@ impl CopilotTerminal {
         let mut idle = false;
         for raw in std::mem::take(&mut self.held) {
             let Some(event) = object::<CopilotEvent<'_>>(&raw) else { continue };
-            idle |= event.sort == "session.idle";
+            idle |= event.type_name == "session.idle";
             // These pieces are in the text so far.
             let is_shown = partial.is_some_and(|id| event.is_piece_of(id));
             if !is_shown {

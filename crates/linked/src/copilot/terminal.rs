@@ -415,7 +415,7 @@ impl CopilotTerminal {
     /// Applies an event; returns `None` if it could not be read.
     fn apply(&mut self, event: &CopilotEvent<'_>, live: bool, native: &Bytes, out: &mut Output<'_>) -> Option<()> {
         let data = event.data.unwrap_or(RawValue::NULL);
-        match event.sort.as_ref() {
+        match event.type_name.as_ref() {
             "permission.requested" => {
                 let requested = object::<PermissionRequested<'_>>(data)?;
                 let prompt = requested.prompt_request.or(requested.permission_request)?;
@@ -453,14 +453,14 @@ impl CopilotTerminal {
             // The events of a subagent are not shown, except its questions.
             _ if event.is_from_subagent() => {}
             "user.message" => self.prompt_event(object(data)?, native, out),
-            sort => return self.agent_event(sort, data, native, out),
+            kind => return self.agent_event(kind, data, native, out),
         }
         Some(())
     }
 
     /// Applies the text and tool calls of the agent; returns `None` if they could not be read.
-    fn agent_event(&mut self, sort: &str, data: &RawValue, native: &Bytes, out: &mut Output<'_>) -> Option<()> {
-        match sort {
+    fn agent_event(&mut self, kind: &str, data: &RawValue, native: &Bytes, out: &mut Output<'_>) -> Option<()> {
+        match kind {
             "assistant.message_start" => {
                 self.text.start(&object::<MessageStart>(data).filter(|start| is_id(&start.message_id))?.message_id);
             }

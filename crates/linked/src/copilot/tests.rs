@@ -57,22 +57,26 @@ impl Bench {
     }
 
     /// Adds an event that Copilot stores.
-    fn kept(&mut self, sort: &str, data: Value) -> Value {
+    fn kept(&mut self, type_name: &str, data: Value) -> Value {
         let id = format!("e{}", self.log.len());
-        let event = json!({ "type": sort, "data": data, "id": id, "parentId": null });
+        let event = json!({ "type": type_name, "data": data, "id": id, "parentId": null });
         self.log.push(event.clone());
         event
     }
 
     /// Reports an event of the session.
-    fn happens(&mut self, sort: &str, data: Value) {
-        let event = self.kept(sort, data);
+    fn happens(&mut self, type_name: &str, data: Value) {
+        let event = self.kept(type_name, data);
         self.say(1, "s", &event);
     }
 
     /// Reports an event that Copilot does not store.
-    fn passes(&mut self, sort: &str, data: Value) {
-        self.say(1, "s", &json!({ "type": sort, "data": data, "ephemeral": true, "id": "passing", "parentId": null }));
+    fn passes(&mut self, type_name: &str, data: Value) {
+        self.say(
+            1,
+            "s",
+            &json!({ "type": type_name, "data": data, "ephemeral": true, "id": "passing", "parentId": null }),
+        );
     }
 
     /// Returns a page of the log: the cursor is an index in it. Without one the whole log is read at once.
@@ -446,7 +450,7 @@ fn copilot_terminal_ends_with_its_process_or_when_it_stays_away() {
 #[test]
 fn copilot_terminal_reads_hostile_events() {
     let mut bench = Bench::at_work();
-    for (sort, data) in [
+    for (type_name, data) in [
         ("user.message", json!([])),
         ("permission.requested", json!({ "requestId": "p/../x", "promptRequest": { "kind": "commands" } })),
         ("permission.requested", json!({ "requestId": "p9" })),
@@ -457,7 +461,7 @@ fn copilot_terminal_reads_hostile_events() {
         ("permission.requested", json!({ "requestId": "big", "promptRequest": { "kind": "x".repeat(17 << 20) } })),
         ("nobody.knows", json!("x")),
     ] {
-        bench.happens(sort, data);
+        bench.happens(type_name, data);
     }
     bench.say(1, "s", &json!("no event"));
     let asked = bench.take_reports().into_iter().filter(|reports| reports.starts_with("asked")).count();

@@ -144,7 +144,7 @@ pub(super) fn squeezed(text: &str) -> String {
 #[serde(rename_all = "camelCase", default)]
 struct Details {
     #[serde(rename = "type")]
-    sort: String,
+    type_name: String,
     title: String,
     command: Option<String>,
     file_name: Option<String>,
@@ -175,9 +175,9 @@ impl Question {
 
     /// Returns whether the question is about this tool call.
     pub(super) fn is_about(&self, call: &OpenCall) -> bool {
-        let Details { sort, command, file_name, file_path, tool_name, prompt, .. } = &self.details;
+        let Details { type_name, command, file_name, file_path, tool_name, prompt, .. } = &self.details;
         let input = call.input.as_deref().map(|input| TOOLS.input(input)).unwrap_or_default();
-        match sort.as_str() {
+        match type_name.as_str() {
             "exec" => call.tool == SHELL && input.get("command") == command.as_deref(),
             "edit" => input.get("file_path").is_some_and(|path| {
                 let name = path.rsplit('/').next();
@@ -197,7 +197,7 @@ impl Question {
     fn dialog(&self) -> Result<Vec<DialogSection>, &'static str> {
         let begins = |text: &str| DialogSection { begins: Some(text.into()), ..DialogSection::default() };
         let is = |text: String| DialogSection { is: Some(text), ..DialogSection::default() };
-        let (header, content, choices) = match self.details.sort.as_str() {
+        let (header, content, choices) = match self.details.type_name.as_str() {
             "exec" => {
                 let content = squeezed(self.details.command.as_deref().ok_or(UNKNOWN)?);
                 let ends = Some(squeezed(COMMAND_CHOICES));
@@ -277,9 +277,9 @@ impl Question {
     }
 
     fn subject(&self, call: Option<&OpenCall>) -> RequestSubject {
-        let Details { sort, command, file_path, original_content, new_content, tool_name, .. } = &self.details;
+        let Details { type_name, command, file_path, original_content, new_content, tool_name, .. } = &self.details;
         let input = call.and_then(|call| call.input.as_deref().map(|input| (call.tool.as_str(), input)));
-        match (sort.as_str(), command, file_path, new_content) {
+        match (type_name.as_str(), command, file_path, new_content) {
             ("exec", Some(command), ..) => {
                 // The call itself also names the folder in which it runs.
                 let alone = jsonrpc::to_raw(&json!({ "command": command }));
@@ -291,7 +291,7 @@ impl Question {
                 RequestSubject::Edits(vec![(path.clone(), before, after.clone())])
             }
             _ => {
-                let (tool, input) = input.unwrap_or((tool_name.as_deref().unwrap_or(sort), &self.raw));
+                let (tool, input) = input.unwrap_or((tool_name.as_deref().unwrap_or(type_name), &self.raw));
                 RequestSubject::Tool { name: tool.to_owned(), arguments: jsonrpc::pretty(input.get()) }
             }
         }

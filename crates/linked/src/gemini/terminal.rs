@@ -174,8 +174,8 @@ fn hash(text: &str) -> u64 {
 }
 
 /// Adds an item to a queue of bounded length.
-fn push<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
-    if queue.len() >= most {
+fn push<T>(queue: &mut VecDeque<T>, item: T, max: usize) {
+    if queue.len() >= max {
         queue.pop_front();
     }
     queue.push_back(item);

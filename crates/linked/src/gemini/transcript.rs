@@ -64,7 +64,7 @@ pub(super) enum CallStatus {
 struct Head<'a> {
     id: Option<String>,
     #[serde(rename = "type", borrow)]
-    sort: Option<Cow<'a, str>>,
+    kind: Option<Cow<'a, str>>,
     content: Option<&'a RawValue>,
     model: Option<&'a RawValue>,
     thoughts: Option<&'a RawValue>,
@@ -100,9 +100,9 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
     if let Some(set) = head.set {
         return Ok(changed(set));
     }
-    let (Some(id), Some(sort)) = (head.id, head.sort) else { return Ok(Vec::new()) };
+    let (Some(id), Some(kind)) = (head.id, head.kind) else { return Ok(Vec::new()) };
     let text = head.content.map(text).unwrap_or_default();
-    Ok(match sort.as_ref() {
+    Ok(match kind.as_ref() {
         "user" if text.trim().is_empty() => Vec::new(),
         "user" => vec![Line::Person { id, text }],
         // A message without a model is written again.

@@ -65,7 +65,7 @@ pub(super) struct OutputLine<'a> {
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
-    sort: Cow<'a, str>,
+    kind: Cow<'a, str>,
     session_id: Option<String>,
     #[serde(borrow)]
     parent_tool_use_id: Option<Cow<'a, str>>,
@@ -83,7 +83,7 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
     let mut events = Vec::new();
     // The messages of a subagent belong to the tool call that started it, which is shown.
     if head.parent_tool_use_id.is_none() {
-        match head.sort.as_ref() {
+        match head.kind.as_ref() {
             "user" => user(&head, &mut events)?,
             "assistant" => assistant(&head, &mut events)?,
             "stream_event" => events.extend(stream_event(head.event?)),
@@ -93,7 +93,7 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
         }
     }
     let cwd = head.data.and_then(|data| member(data, "cwd"));
-    let spent = head.message.filter(|_| head.sort == "assistant").and_then(spent);
+    let spent = head.message.filter(|_| head.kind == "assistant").and_then(spent);
     Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, events, spent })
 }
 
@@ -111,7 +111,7 @@ fn parts<'a>(head: &Head<'a>) -> Option<Vec<ContentBlock<'a>>> {
     match string(content) {
         Some(text) => {
             let text = Some(text.into_owned());
-            Some(vec![ContentBlock { sort: "text".into(), text, ..ContentBlock::default() }])
+            Some(vec![ContentBlock { kind: "text".into(), text, ..ContentBlock::default() }])
         }
         None => blocks(content),
     }
@@ -120,7 +120,7 @@ fn parts<'a>(head: &Head<'a>) -> Option<Vec<ContentBlock<'a>>> {
 fn user<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
     let mut texts = Vec::new();
     for part in parts(head)? {
-        match part.sort.as_ref() {
+        match part.kind.as_ref() {
             "text" => texts.extend(part.text),
             "tool_result" => {
                 let text = part.content.map(content_text).filter(|text| !text.is_empty());
@@ -145,7 +145,7 @@ fn content_text(content: &RawValue) -> String {
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let blocks = blocks.into_iter().filter_map(object::<ContentBlock<'_>>);
     let texts: Vec<String> =
-        blocks.map(|block| block.text.clone().unwrap_or_else(|| format!("[{}]", block.sort))).collect();
+        blocks.map(|block| block.text.clone().unwrap_or_else(|| format!("[{}]", block.kind))).collect();
     texts.join("\n")
 }
 
@@ -162,7 +162,7 @@ fn without_reminders(text: &str) -> &str {
 fn assistant<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
     let (mut text, mut calls) = (None, Vec::new());
     for part in parts(head)? {
-        match part.sort.as_ref() {
+        match part.kind.as_ref() {
             "text" => text = part.text,
             "tool_use" => {
                 let input = part.input.unwrap_or(RawValue::NULL);
@@ -179,7 +179,7 @@ fn stream_event<'a>(event: &'a RawValue) -> Option<QwenEvent<'a>> {
     #[derive(Deserialize)]
     struct Stream<'a> {
         #[serde(rename = "type", borrow)]
-        sort: Cow<'a, str>,
+        kind: Cow<'a, str>,
         delta: Option<Delta>,
     }
     #[derive(Deserialize)]
@@ -187,8 +187,8 @@ fn stream_event<'a>(event: &'a RawValue) -> Option<QwenEvent<'a>> {
         text: Option<String>,
         thinking: Option<String>,
     }
-    let Stream { sort, delta } = object(event)?;
-    match (sort.as_ref(), delta) {
+    let Stream { kind, delta } = object(event)?;
+    match (kind.as_ref(), delta) {
         ("content_block_start", _) => Some(QwenEvent::BlockStart),
         ("content_block_delta", Some(Delta { text: Some(text), .. })) => Some(QwenEvent::Text(text)),
         ("content_block_delta", Some(Delta { thinking: Some(text), .. })) => Some(QwenEvent::Thought(text)),
@@ -244,7 +244,7 @@ pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
     #[derive(Deserialize)]
     struct Record<'a> {
         #[serde(rename = "type", borrow)]
-        sort: Cow<'a, str>,
+        kind: Cow<'a, str>,
         subtype: Option<Cow<'a, str>>,
         #[serde(default)]
         timestamp: String,
@@ -267,7 +267,7 @@ pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
         text: Option<String>,
     }
     let record: Record<'_> = plexus_protocol::object::from_slice(line).ok()?;
-    match (record.sort.as_ref(), record.subtype.as_deref()) {
+    match (record.kind.as_ref(), record.subtype.as_deref()) {
         ("tool_result", _) => {
             let ChatResult { call, status } = object(record.result?)?;
             (status == "cancelled").then_some(ChatLine::Cancelled { call })

@@ -85,7 +85,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         title: "Claude Code",
         program: "claude",
         gate: Some(VersionGate {
-            least: AgentVersion::new(2, 1, 221),
+            min: AgentVersion::new(2, 1, 221),
             reason: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
             below: None,
         }),
@@ -100,7 +100,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         title: "Gemini CLI",
         program: "gemini",
         gate: Some(VersionGate {
-            least: AgentVersion::new(0, 26, 0),
+            min: AgentVersion::new(0, 26, 0),
             reason: "hooks are on without a switch since 0.26.0",
             below: None,
         }),
@@ -115,7 +115,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         title: "OpenCode",
         program: "opencode",
         gate: Some(VersionGate {
-            least: AgentVersion::new(1, 18, 33),
+            min: AgentVersion::new(1, 18, 33),
             reason: "the plugin was not tried with versions before 1.18.33",
             below: Some((AgentVersion::new(2, 0, 0), "OpenCode 2 has another interface for plugins")),
         }),
@@ -139,7 +139,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
         title: "GitHub Copilot CLI",
         program: "copilot",
         gate: Some(VersionGate {
-            least: AgentVersion::new(1, 0, 102),
+            min: AgentVersion::new(1, 0, 102),
             reason: "the extension was not tried with versions before 1.0.102",
             below: None,
         }),

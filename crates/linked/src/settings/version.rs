@@ -60,7 +60,7 @@ impl fmt::Display for AgentVersion {
 #[derive(Clone, Copy, Debug)]
 pub struct VersionGate {
     /// The oldest version.
-    pub least: AgentVersion,
+    pub min: AgentVersion,
     /// The reason why older versions are not linked.
     pub reason: &'static str,
     /// The first newer version that is not linked any more, with the reason.
@@ -83,7 +83,7 @@ pub enum UnknownVersion {
 pub enum GateError {
     /// The program did not print a version.
     #[error(
-        "its version is not known ({reason}), and only {least} and newer are linked; run `{program} --version` to see why"
+        "its version is not known ({reason}), and only {min} and newer are linked; run `{program} --version` to see why"
     )]
     Unknown {
         /// The program.
@@ -91,11 +91,11 @@ pub enum GateError {
         /// The text that was read instead.
         reason: String,
         /// The oldest version that is linked.
-        least: AgentVersion,
+        min: AgentVersion,
     },
     /// The program took too long to print a version.
     #[error(
-        "`{program} --version` took longer than {} s, and only {least} and newer are linked; the machine may be busy: link it again",
+        "`{program} --version` took longer than {} s, and only {min} and newer are linked; the machine may be busy: link it again",
         .time.as_secs()
     )]
     Slow {
@@ -104,15 +104,15 @@ pub enum GateError {
         /// The time after which the program had not answered.
         time: Duration,
         /// The oldest version that is linked.
-        least: AgentVersion,
+        min: AgentVersion,
     },
     /// The version is too old.
-    #[error("version {found} is too old: {reason}; update it to {least} or newer")]
+    #[error("version {found} is too old: {reason}; update it to {min} or newer")]
     TooOld {
         /// The installed version.
         found: AgentVersion,
         /// The oldest version that is linked.
-        least: AgentVersion,
+        min: AgentVersion,
         /// The reason.
         reason: &'static str,
     },
@@ -138,14 +138,14 @@ impl VersionGate {
         program: &'static str,
         printed: Result<&str, &UnknownVersion>,
     ) -> Result<AgentVersion, GateError> {
-        let unknown = |reason: String| GateError::Unknown { program, reason, least: self.least };
+        let unknown = |reason: String| GateError::Unknown { program, reason, min: self.min };
         let line = printed.map_err(|reason| match reason {
-            UnknownVersion::Slow(time) => GateError::Slow { program, time: *time, least: self.least },
+            UnknownVersion::Slow(time) => GateError::Slow { program, time: *time, min: self.min },
             UnknownVersion::Unreported(reason) => unknown(reason.clone()),
         })?;
         let found = AgentVersion::find(line).ok_or_else(|| unknown(format!("it prints {line:?}")))?;
-        if found < self.least {
-            return Err(GateError::TooOld { found, least: self.least, reason: self.reason });
+        if found < self.min {
+            return Err(GateError::TooOld { found, min: self.min, reason: self.reason });
         }
         match self.below {
             Some((below, reason)) if found >= below => Err(GateError::TooNew { found, below, reason }),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn gate_admits_from_the_least_to_below_the_limit() {
         let gate = VersionGate {
-            least: AgentVersion::new(0, 26, 0),
+            min: AgentVersion::new(0, 26, 0),
             reason: "hooks are missing",
             below: Some((AgentVersion::new(2, 0, 0), "it has other plugins")),
         };

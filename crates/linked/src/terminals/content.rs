@@ -11,7 +11,7 @@ use plexus_dialects::jsonrpc::object;
 #[derive(Default, Deserialize)]
 pub(crate) struct ContentBlock<'a> {
     #[serde(rename = "type", borrow)]
-    pub(crate) sort: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
     pub(crate) text: Option<String>,
     pub(crate) thinking: Option<String>,
     pub(crate) id: Option<String>,

@@ -52,8 +52,8 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Returns the beginning of a text, of at most this many characters.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -105,16 +105,16 @@ pub(super) fn store_sums_spending(store: &dyn Store) {
 
 pub(super) fn store_sums_of_spending_are_bounded(store: &dyn Store) {
     commit(store, vec![]);
-    let most = Spending::new([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
+    let max = Spending::new([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
     for nth in 0..20 {
         let batch = vec![
-            spent(1, "r_1", quarter(nth % 4), most.clone()),
-            spent(nth.cast_unsigned() % 9, "r_2", quarter(5), most.clone()),
+            spent(1, "r_1", quarter(nth % 4), max.clone()),
+            spent(nth.cast_unsigned() % 9, "r_2", quarter(5), max.clone()),
         ];
         store.commit(&Batch { spent: batch, ..Batch::default() }).unwrap();
     }
     for by in [SpendGroup::Session, SpendGroup::Run, SpendGroup::Day] {
         let query = SpendQuery { from: quarter(0), to: quarter(9), session: None, by, offset_millis: 0 };
-        assert!(store.spending(query).unwrap().iter().all(|row| row.spending == most));
+        assert!(store.spending(query).unwrap().iter().all(|row| row.spending == max));
     }
 }

@@ -95,7 +95,7 @@ fn sqlite_damaged_page_is_repaired_around() {
     let page = 8192;
     let pages = dir.path().join(open::DATABASE).metadata().unwrap().len() / page;
     assert!(pages > 60, "{pages}");
-    let (mut repaired, mut kept, mut least) = (0, 0, usize::MAX);
+    let (mut repaired, mut kept, mut min) = (0, 0, usize::MAX);
     for damaged in (2..=pages).step_by(2) {
         let copy = copy_of(dir.path(), &["plexus.db", "plexus.head"]);
         let file = fs::File::options().write(true).open(copy.path().join(open::DATABASE)).unwrap();
@@ -117,14 +117,14 @@ fn sqlite_damaged_page_is_repaired_around() {
         // One page holds the rows of few events; that of the sessions has all three.
         let sessions = report.tables.iter().find(|table| table.name == "sessions").unwrap();
         if sessions.damaged == 0 {
-            least = least.min(here);
+            min = min.min(here);
         }
         kept += here;
         let next = store.head().0 + 1;
         store.commit(&Batch { events: vec![event(1, next)], sessions: vec![row(1)], ..Batch::default() }).unwrap();
     }
     let all = (SESSIONS * EVENTS) as usize;
-    assert!(repaired > 20 && least >= all - 40 && kept > repaired * (all - 20), "{repaired} {least} {kept}");
+    assert!(repaired > 20 && min >= all - 40 && kept > repaired * (all - 20), "{repaired} {min} {kept}");
 }
 
 #[test]

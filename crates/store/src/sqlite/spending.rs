@@ -23,7 +23,7 @@ ON CONFLICT DO UPDATE SET
 
 pub(super) fn add(connection: &Connection, session_no: i64, change: &SpendChange) -> Result<(), Failure> {
     let span = change.at.as_millis().div_euclid(SPAN_MILLIS);
-    let most = signed(TOKENS_MAX);
+    let max = signed(TOKENS_MAX);
     let mut add = connection.prepare_cached(ADD)?;
     let run_id = change.run_id.as_str();
     let counts = change.spending.counts();
@@ -32,26 +32,24 @@ pub(super) fn add(connection: &Connection, session_no: i64, change: &SpendChange
             counts.map(|count| count.map(|count| signed(count.min(TOKENS_MAX))));
         let none = None::<f64>;
         add.execute(params![
-            span, session_no, run_id, "", input, output, read, write, reasoning, none, most, MONEY_MAX
+            span, session_no, run_id, "", input, output, read, write, reasoning, none, max, MONEY_MAX
         ])?;
     }
     for Money { amount, currency } in &change.spending.costs {
         let none = None::<i64>;
-        add.execute(params![
-            span, session_no, run_id, currency, none, none, none, none, none, amount, most, MONEY_MAX
-        ])?;
+        add.execute(params![span, session_no, run_id, currency, none, none, none, none, none, amount, max, MONEY_MAX])?;
     }
     Ok(())
 }
 
 /// Removes some rows of a session; returns how many.
-pub(super) fn remove(connection: &Connection, session_no: i64, most: usize) -> rusqlite::Result<usize> {
+pub(super) fn remove(connection: &Connection, session_no: i64, max: usize) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(
             "DELETE FROM spending WHERE (span, session_no, run_id, currency) IN (
                  SELECT span, session_no, run_id, currency FROM spending WHERE session_no = ?1 LIMIT ?2)",
         )?
-        .execute(params![session_no, count(most)])
+        .execute(params![session_no, count(max)])
 }
 
 pub(super) fn since(connection: &Connection) -> rusqlite::Result<Timestamp> {

@@ -161,15 +161,15 @@ impl SqliteStore {
         Ok(more)
     }
 
-    pub(super) fn retire_step(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+    pub(super) fn retire_step(&self, before: Option<Timestamp>, max: usize) -> Result<bool, StoreError> {
         let mut writer = self.lock();
         let removed = self.writing(&mut writer, |connection, _| {
-            // The newest of those beyond `most`; it and all older ones are removed.
+            // The newest of those beyond `max`; it and all older ones are removed.
             let excess: Option<i64> = connection
                 .prepare_cached(
                     "SELECT closed_at FROM requests WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1 OFFSET ?1",
                 )?
-                .query_row([count(most)], |row| row.get(0))
+                .query_row([count(max)], |row| row.get(0))
                 .optional()?;
             let through = before.map(|before| before.as_millis().saturating_sub(1)).max(excess);
             let Some(through) = through else { return Ok(0) };

@@ -153,8 +153,8 @@ fn agrees(ty: Type, schema: &Value, at: &str) {
         Type::List(of, min, max) => {
             agrees(*of, &schema["items"], &format!("{at}/items"));
             // Limits of ours are not in A2UI's own schema.
-            let most = schema.get("maxItems").is_none_or(|most| most == max);
-            types("array") && schema["minItems"].as_u64().unwrap_or(0) == min as u64 && most
+            let limit = schema.get("maxItems").is_none_or(|limit| limit == max);
+            types("array") && schema["minItems"].as_u64().unwrap_or(0) == min as u64 && limit
         }
         Type::Object(props) => {
             let needed =

@@ -32,7 +32,7 @@ impl App {
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let (now, text) = (self.shared.now, self.takes_text());
         // A negative difference means that the clock was set back.
-        let within = |since: i64, most: i64| (0..most).contains(&(now - since));
+        let within = |since: i64, max: i64| (0..max).contains(&(now - since));
         if !key.is_letter() {
             let pending = self.guard.pending.take();
             if !text && matches!(key.name(), "Enter" | "Backspace") {

@@ -34,12 +34,12 @@ impl CardChoice {
 
     fn from_action(action: &AnswerAction, width: usize) -> Option<Self> {
         let rule = action.role.rule();
-        let most = match action.role {
+        let max = match action.role {
             AnswerRole::Choose => CONTENT_MAX.min(width.saturating_sub(14)),
             _ if width < HINT_WIDTH => 0,
             _ => LABEL_MAX,
         };
-        let label = sanitize::cut(&action.label, most);
+        let label = sanitize::cut(&action.label, max);
         Some(Self {
             key: action.key?.to_string(),
             verb: if rule.persistent { format!("{}…", rule.verb) } else { rule.verb.to_owned() },

@@ -21,18 +21,18 @@ const TWO_NUMBERS: usize = 70;
 const COMMENT_LINES: usize = 12;
 
 /// The end of a path that does not fit: the name distinguishes files.
-pub(crate) fn path_end(path: &str, most: usize) -> String {
+pub(crate) fn path_end(path: &str, max: usize) -> String {
     // Text far beyond the limit is skipped.
-    let skipped = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
+    let skipped = path.chars().count().saturating_sub(max.saturating_mul(2) + 64);
     let text = sanitize::text(&path.chars().skip(skipped).collect::<String>()).replace('\n', " ");
-    if skipped == 0 && sanitize::width(&text) <= most {
+    if skipped == 0 && sanitize::width(&text) <= max {
         return text;
     }
     let chars: Vec<char> = text.chars().collect();
     let (mut from, mut used) = (chars.len(), 1);
     while from > 0 {
         used += sanitize::width(&chars[from - 1].to_string());
-        if used > most {
+        if used > max {
             break;
         }
         from -= 1;
@@ -41,7 +41,7 @@ pub(crate) fn path_end(path: &str, most: usize) -> String {
     while chars.get(from).is_some_and(|c| sanitize::width(&c.to_string()) == 0) {
         from += 1;
     }
-    if most == 0 { String::new() } else { format!("…{}", chars[from..].iter().collect::<String>()) }
+    if max == 0 { String::new() } else { format!("…{}", chars[from..].iter().collect::<String>()) }
 }
 
 /// The marks of a file: whether it was viewed, how many comments it has, and whether it changed outside of the session.
@@ -325,14 +325,14 @@ mod tests {
 
     #[test]
     fn path_end_keeps_the_name_of_a_file() {
-        for (path, most, styled) in [
+        for (path, max, styled) in [
             ("src/main.rs", 20, "src/main.rs"),
             ("src/deep/folder/main.rs", 12, "…der/main.rs"),
             ("漢字漢字/x", 6, "…字/x"),
             ("a\nb\u{1b}[31m\u{202e}c", 40, "a b\\u{1b}[31m\\u{202e}c"),
             ("ab", 0, ""),
         ] {
-            assert_eq!(path_end(path, most), styled, "{path:?}");
+            assert_eq!(path_end(path, max), styled, "{path:?}");
         }
         assert_eq!(path_end(&"x/".repeat(100_000), 5), "…x/x/");
     }

@@ -172,10 +172,10 @@ impl Conversation {
                 let lines =
                     plain(text, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
                 let all = lines.len();
-                let most = if block.toggled { usize::MAX } else { USER_FOLDED };
-                out.extend(lines.into_iter().take(most));
-                if all > most {
-                    out.push(more(all - most, "more", theme));
+                let max = if block.toggled { usize::MAX } else { USER_FOLDED };
+                out.extend(lines.into_iter().take(max));
+                if all > max {
+                    out.push(more(all - max, "more", theme));
                 }
             }
             BlockBody::Text { who: Role::Agent, text, .. } => out.extend(markdown(text, theme, &margin, width)),
@@ -268,8 +268,8 @@ impl Conversation {
             return out.push(Line::from(Span::styled(format!("  · surface {text} ({why})"), theme.dim)));
         };
         let open = block.toggled;
-        let most = if open { SURFACE_UNFOLDED } else { SURFACE_FOLDED };
-        let (lines, more) = surface::inline(surface, theme, width.saturating_sub(4), most);
+        let max = if open { SURFACE_UNFOLDED } else { SURFACE_FOLDED };
+        let (lines, more) = surface::inline(surface, theme, width.saturating_sub(4), max);
         let agent = sanitize::cut(self.agent(), 20);
         let pinned = if surface.pinned() { " · pinned" } else { "" };
         let space = width.saturating_sub(13 + sanitize::width(&agent) + pinned.len());
@@ -421,10 +421,10 @@ impl Conversation {
                     Span::styled(format!(" -{removed}"), theme.bad.remove_modifier(Modifier::BOLD)),
                 ]));
                 let all = lines.len();
-                let most = if open { usize::MAX } else { DIFF_FOLDED };
-                out.extend(lines.into_iter().take(most));
-                if all > most {
-                    out.push(more(all - most, "more lines", theme));
+                let max = if open { usize::MAX } else { DIFF_FOLDED };
+                out.extend(lines.into_iter().take(max));
+                if all > max {
+                    out.push(more(all - max, "more lines", theme));
                 }
             }
             ToolPart::Other(text) => {

@@ -31,9 +31,9 @@ impl Draw<'_> {
     }
 
     /// Puts spans at the right edge of an area, in its first line.
-    pub(crate) fn right(&mut self, area: Rect, spans: Vec<Span<'static>>, most: u16) {
-        let width = spans.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
-        let width = u16::try_from(width).unwrap_or(most);
+    pub(crate) fn right(&mut self, area: Rect, spans: Vec<Span<'static>>, max: u16) {
+        let width = spans.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(max));
+        let width = u16::try_from(width).unwrap_or(max);
         self.put((area.x + area.width).saturating_sub(width), area.y, spans, width);
     }
 

@@ -44,15 +44,15 @@ impl InboxPage {
         if shared.page != TuiPage::Inbox || has_panes(shared) || self.triage.rows.is_empty() {
             return area;
         }
-        let most = if area.height < LOW { 3 } else { (area.height * 2 / 5).max(5) };
+        let max = if area.height < LOW { 3 } else { (area.height * 2 / 5).max(5) };
         let mut height = 1;
         for row in &self.triage.rows {
             height += row.height();
-            if height >= most {
+            if height >= max {
                 break;
             }
         }
-        Rect { height: height.min(most), ..area }
+        Rect { height: height.min(max), ..area }
     }
 
     /// The space for a card below the list.

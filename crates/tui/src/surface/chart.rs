@@ -162,8 +162,8 @@ impl Drawing<'_> {
     fn bars(&self, props: &Props<'_>, series: &[Series], unit: &str, width: usize) -> Vec<Line<'static>> {
         let theme = self.cx.theme;
         let values = || series.iter().flat_map(|series| series.values.iter().flatten().copied());
-        let Some((least, most)) = range(values()) else { return Vec::new() };
-        let (low, high) = (number(props, "min").unwrap_or(least.min(0.0)), number(props, "max").unwrap_or(most));
+        let Some((min, max)) = range(values()) else { return Vec::new() };
+        let (low, high) = (number(props, "min").unwrap_or(min.min(0.0)), number(props, "max").unwrap_or(max));
         let labels = list(props, "labels");
         let name = |at: usize| {
             let label = labels.get(at).map(|label| sanitize::line(&cell_text(label, ""), 30));

@@ -268,15 +268,15 @@ impl Drawing<'_> {
     /// Lays out the end of a program's output, with its colours.
     fn terminal(&self, props: &Props<'_>, width: usize) -> Vec<Line<'static>> {
         let theme = self.cx.theme;
-        let most = props.get("rows").and_then(|rows| rows.as_u64()).and_then(|rows| usize::try_from(rows).ok());
-        let most = most.unwrap_or(24).clamp(1, 200);
+        let max = props.get("rows").and_then(|rows| rows.as_u64()).and_then(|rows| usize::try_from(rows).ok());
+        let max = max.unwrap_or(24).clamp(1, 200);
         let text = raw_text(props, "text");
         let bar = Span::styled("│ ", theme.rule);
         let rows = sanitize::output(end(&text), theme.text);
-        let from = rows.len().saturating_sub(most);
+        let from = rows.len().saturating_sub(max);
         let mut lines: Vec<Line<'static>> =
             rows[from..].iter().flat_map(|spans| wrap(spans, &bar, &bar, width)).collect();
-        lines.drain(..lines.len().saturating_sub(most));
+        lines.drain(..lines.len().saturating_sub(max));
         lines
     }
 
@@ -345,8 +345,8 @@ pub(super) fn raw_text<'p>(props: &'p Props<'_>, key: &str) -> Cow<'p, str> {
 }
 
 /// A property as one sanitized line.
-pub(super) fn line_of(props: &Props<'_>, key: &str, most: usize) -> String {
-    sanitize::line(&raw_text(props, key), most)
+pub(super) fn line_of(props: &Props<'_>, key: &str, max: usize) -> String {
+    sanitize::line(&raw_text(props, key), max)
 }
 
 pub(super) fn list<'p>(props: &'p Props<'_>, key: &str) -> &'p [Value] {

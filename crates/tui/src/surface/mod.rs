@@ -236,11 +236,11 @@ pub(crate) fn inline(
     surface: &Surface,
     theme: &Theme,
     width: usize,
-    most: usize,
+    max: usize,
 ) -> (Vec<ratatui::text::Line<'static>>, usize) {
     let state = SurfaceState::default();
-    let mut lines = layout(surface, &state, &LayoutContext { theme, width, height: most, inline: true }).lines;
-    let more = lines.len().saturating_sub(most);
-    lines.truncate(most);
+    let mut lines = layout(surface, &state, &LayoutContext { theme, width, height: max, inline: true }).lines;
+    let more = lines.len().saturating_sub(max);
+    lines.truncate(max);
     (lines, more)
 }

@@ -217,10 +217,10 @@ fn surface_table_of_ten_thousand_rows_scrolls_sorts_and_selects() {
     // By size, the greatest first: the item is still the place in the agent's list.
     bench.keys(&["Right", "o", "o"]);
     assert!(bench.lines()[1].contains("Size ▼"), "{}", bench.screen());
-    let most = (0..10_000).max_by_key(|n| (n * 7919) % 10_007).unwrap();
-    assert!(bench.screen().contains(&format!("▸ file{most} ")), "{}", bench.screen());
+    let max = (0..10_000).max_by_key(|n| (n * 7919) % 10_007).unwrap();
+    assert!(bench.screen().contains(&format!("▸ file{max} ")), "{}", bench.screen());
     let SurfaceStep::Press(action) = bench.key("Enter") else { panic!("{}", bench.screen()) };
-    assert_eq!(action.item, Some(json!(most)));
+    assert_eq!(action.item, Some(json!(max)));
     bench.keys(&["o", "PageDown"]);
     assert!(bench.screen().contains("▸ file18 "), "the agent's own order: {}", bench.screen());
 }

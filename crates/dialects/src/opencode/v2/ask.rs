@@ -76,7 +76,7 @@ struct Form<'a> {
 struct Field {
     key: String,
     #[serde(rename = "type")]
-    sort: String,
+    type_name: String,
     title: Option<String>,
     description: Option<String>,
     required: Option<bool>,
@@ -123,13 +123,13 @@ fn property(field: &Field) -> Vec<(String, Value)> {
         })
         .collect();
     let chooses = !options.is_empty();
-    match field.sort.as_str() {
+    match field.type_name.as_str() {
         "multiselect" => {
             property.insert("type".into(), "array".into());
             property.insert("items".into(), serde_json::json!({ "anyOf": options }));
         }
-        sort => {
-            property.insert("type".into(), sort.into());
+        type_name => {
+            property.insert("type".into(), type_name.into());
             if chooses {
                 property.insert("oneOf".into(), options.into());
             }
@@ -210,7 +210,7 @@ impl OpenCode2 {
         event: &Frame<'_>,
         out: &mut Outbox,
     ) {
-        let read = event.data.and_then(|data| match event.sort.as_str() {
+        let read = event.data.and_then(|data| match event.kind.as_str() {
             "form.created" => self.read_form(native, frame, member(data, "form")?),
             _ => self.read_permission(native, frame, data),
         });

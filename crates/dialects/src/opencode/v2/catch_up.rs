@@ -165,7 +165,7 @@ impl OpenCode2 {
         let until = self.queued_from(native);
         for frame in log_frames(body) {
             match parse(&frame) {
-                Some(event) if event.sort.starts_with("log.") => {
+                Some(event) if event.kind.starts_with("log.") => {
                     let seq = event.seq.filter(|_| until.is_none());
                     if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
                         session.progress.seq = session.progress.seq.max(Some(seq));

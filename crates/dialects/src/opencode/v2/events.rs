@@ -116,13 +116,13 @@ struct Data<'a> {
 #[derive(Deserialize)]
 struct ErrorIn {
     #[serde(rename = "type")]
-    sort: Option<String>,
+    type_name: Option<String>,
     message: Option<String>,
 }
 
 impl ErrorIn {
     fn into_message(self) -> Option<String> {
-        self.message.filter(|message| !message.is_empty()).or(self.sort)
+        self.message.filter(|message| !message.is_empty()).or(self.type_name)
     }
 }
 
@@ -130,7 +130,7 @@ impl ErrorIn {
 #[derive(Deserialize)]
 struct Item<'a> {
     #[serde(rename = "type")]
-    sort: Option<String>,
+    type_name: Option<String>,
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
     data: Option<&'a RawValue>,
@@ -152,7 +152,7 @@ struct FileIn {
 #[derive(Deserialize)]
 struct ToolContent {
     #[serde(rename = "type")]
-    sort: String,
+    type_name: String,
     text: Option<String>,
     name: Option<String>,
     uri: Option<String>,
@@ -176,12 +176,12 @@ fn session_of(event: &Frame<'_>) -> Option<String> {
 }
 
 /// Returns whether an event shows that a session works, or asks.
-fn is_activity(sort: &str) -> bool {
+fn is_activity(type_name: &str) -> bool {
     matches!(
-        sort,
+        type_name,
         "session.execution.started" | "session.step.started" | "session.text.delta" | "session.reasoning.delta"
-    ) || sort.ends_with(".asked")
-        || sort == "form.created"
+    ) || type_name.ends_with(".asked")
+        || type_name == "form.created"
 }
 
 /// Returns a tool's output in ACP's form.
@@ -189,9 +189,9 @@ fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Val
     let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let progress = items.into_iter().filter_map(|raw| {
         let item: ToolContent = object(raw)?;
-        match item.sort.as_str() {
+        match item.type_name.as_str() {
             "text" => item.text.filter(|message| !message.is_empty()),
-            _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
+            _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.type_name))),
         }
     });
     progress.chain(error).map(|text| text_block(&text)).collect()
@@ -283,7 +283,7 @@ fn retry(message: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: 
 impl OpenCode2 {
     /// Handles an event of the stream: the next one is applied, others are queued until the log was read.
     pub(super) fn streamed(&mut self, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
-        if event.sort.starts_with("server.") {
+        if event.kind.starts_with("server.") {
             return;
         }
         let Some(name) = session_of(event) else {
@@ -292,11 +292,11 @@ impl OpenCode2 {
         };
         let native = NativeId::from(name.as_str());
         let Some(session) = self.sessions.get_mut(&native) else {
-            if event.sort == "form.created" && !name.starts_with("ses") {
+            if event.kind == "form.created" && !name.starts_with("ses") {
                 // A form of a tool server without a session is shown in all sessions.
                 return self.question_received(None, frame, event, out);
             }
-            if is_activity(&event.sort) && self.phase != Phase::Failed {
+            if is_activity(&event.kind) && self.phase != Phase::Failed {
                 self.on_active(&native, out);
             }
             return;
@@ -361,23 +361,23 @@ impl OpenCode2 {
         let counts = live || !session.past;
         let progress = &mut session.progress;
         let message = data.message.unwrap_or_default();
-        let part = |sort: &str| format!("{message}/{sort}/{}", data.ordinal.unwrap_or_default());
-        match event.sort.strip_prefix("session.").unwrap_or(&event.sort) {
-            sort @ ("text.started" | "reasoning.started") => {
+        let part = |type_name: &str| format!("{message}/{type_name}/{}", data.ordinal.unwrap_or_default());
+        match event.kind.strip_prefix("session.").unwrap_or(&event.kind) {
+            type_name @ ("text.started" | "reasoning.started") => {
                 if progress.parts.len() >= UNDER_WAY_MAX {
                     progress.parts.pop_first();
                 }
                 let fresh = Part { held: !live, ..Part::default() };
-                progress.parts.insert(part(&sort[..4]), fresh);
+                progress.parts.insert(part(&type_name[..4]), fresh);
             }
-            sort @ ("text.delta" | "reasoning.delta") => {
+            type_name @ ("text.delta" | "reasoning.delta") => {
                 let delta = data.delta.unwrap_or_default();
-                let draft = progress.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
+                let draft = progress.delta(kind_of(type_name), &part(&type_name[..4]), &message, &delta, frame);
                 out.events.extend(draft.map(to_event));
             }
-            sort @ ("text.ended" | "reasoning.ended") => {
+            type_name @ ("text.ended" | "reasoning.ended") => {
                 let text = data.text.unwrap_or_default();
-                let drafts = progress.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
+                let drafts = progress.text(kind_of(type_name), &part(&type_name[..4]), &message, &text, frame);
                 out.events.extend(drafts.into_iter().map(to_event));
             }
             "step.started" => (progress.finish, progress.error) = (None, None),
@@ -394,9 +394,9 @@ impl OpenCode2 {
                 }
             }
             "step.failed" => progress.error = data.error.and_then(ErrorIn::into_message),
-            sort if sort.starts_with("tool.") => {
+            type_name if type_name.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
-                let draft = progress.tool(sort, call, data.content, data.metadata, data.error, frame);
+                let draft = progress.tool(type_name, call, data.content, data.metadata, data.error, frame);
                 out.events.extend(draft.map(to_event));
             }
             "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
@@ -448,7 +448,7 @@ impl OpenCode2 {
                 let draft = data.todos.and_then(|todos| plan(frame, todos));
                 out.events.extend(draft.map(to_event));
             }
-            sort if BOOKKEEPING.contains(&sort) => {}
+            type_name if BOOKKEEPING.contains(&type_name) => {}
             _ => out.events.push(to_event(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
         }
     }
@@ -557,8 +557,8 @@ struct Call<'a> {
     input: Option<&'a RawValue>,
 }
 
-fn kind_of(sort: &str) -> Kind {
-    if sort.starts_with("reasoning") { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk }
+fn kind_of(type_name: &str) -> Kind {
+    if type_name.starts_with("reasoning") { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk }
 }
 
 impl super::Prompt {
@@ -567,7 +567,7 @@ impl super::Prompt {
         let mut progress = Progress { prompt: Some(self.clone()), ..Progress::default() };
         frames.into_iter().any(|frame| {
             let Some((event, data)) =
-                parse(&frame).and_then(|event| Some((event.sort, object::<Data<'_>>(event.data?)?)))
+                parse(&frame).and_then(|event| Some((event.kind, object::<Data<'_>>(event.data?)?)))
             else {
                 return false;
             };
@@ -594,7 +594,7 @@ impl Progress {
     fn enqueued(&mut self, id: String, item: Option<&RawValue>) {
         let item = item.and_then(|raw| Some((raw, object::<Item<'_>>(raw)?)));
         let Some((raw, item)) = item else { return };
-        if item.sort.as_deref().is_some_and(|sort| sort != "user") {
+        if item.type_name.as_deref().is_some_and(|type_name| type_name != "user") {
             return;
         }
         let Some(content) = object::<InboxContent>(item.payload.or(item.data).unwrap_or(raw)) else { return };
@@ -619,14 +619,14 @@ impl Progress {
     /// Handles a change of a tool call.
     fn tool(
         &mut self,
-        sort: &str,
+        type_name: &str,
         call: Call<'_>,
         output: Option<&RawValue>,
         metadata: Option<&RawValue>,
         error: Option<ErrorIn>,
         frame: &Bytes,
     ) -> Option<EventDraft> {
-        let status = match sort {
+        let status = match type_name {
             "tool.input.started" => "pending",
             "tool.called" | "tool.progress" => "in_progress",
             "tool.success" => "completed",
@@ -639,7 +639,7 @@ impl Progress {
         let first = known.is_none();
         let name = known.as_ref().map(|tool| tool.name.clone()).or(call.name).unwrap_or_else(|| "tool".into());
         let content = content(output, error.and_then(ErrorIn::into_message));
-        if sort == "tool.progress" && content.is_empty() {
+        if type_name == "tool.progress" && content.is_empty() {
             return None;
         }
         match known {

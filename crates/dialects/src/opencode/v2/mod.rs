@@ -175,7 +175,7 @@ impl Session {
 #[derive(Deserialize)]
 struct Frame<'a> {
     #[serde(rename = "type")]
-    sort: String,
+    kind: String,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     durable: Option<Durable>,

@@ -78,22 +78,22 @@ impl Stage {
     }
 
     /// Adds an event to the log, which is also on the stream.
-    fn durable(&mut self, sort: &str, mut data: Value) {
+    fn durable(&mut self, kind: &str, mut data: Value) {
         data["sessionID"] = "ses_1".into();
         let session = self.session();
         let seq = session.log.len();
-        let event = json!({ "id": format!("evt_{seq}"), "created": 1, "type": sort, "data": data,
+        let event = json!({ "id": format!("evt_{seq}"), "created": 1, "type": kind, "data": data,
             "durable": { "aggregateID": "ses_1", "seq": seq, "version": 1 } });
         session.log.push(event.clone());
         self.push(&event);
     }
 
     /// Adds an event to the stream only.
-    fn live(&mut self, sort: &str, mut data: Value) {
-        if sort != "form.created" {
+    fn live(&mut self, kind: &str, mut data: Value) {
+        if kind != "form.created" {
             data["sessionID"] = "ses_1".into();
         }
-        self.push(&json!({ "id": "evt_live", "created": 1, "type": sort, "data": data }));
+        self.push(&json!({ "id": "evt_live", "created": 1, "type": kind, "data": data }));
     }
 
     fn push(&mut self, event: &Value) {
@@ -922,10 +922,10 @@ proptest! {
 
     /// Whatever a server sends, nothing panics and every requested session is opened or refused.
     #[test]
-    fn opencode2_survives_any_bytes(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
+    fn opencode2_survives_any_bytes(kind in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
         let mut stage = Stage::open();
         let data = json!({ "sessionID": "ses_1", "text": text, "id": text, "delta": text, "item": text });
-        let event = json!({ "type": format!("session.{sort}"), "data": data,
+        let event = json!({ "type": format!("session.{kind}"), "data": data,
             "durable": { "aggregateID": "ses_1", "seq": seq, "version": 1 } });
         stage.rig.feed(event.to_string());
         stage.rig.feed(text);

@@ -72,8 +72,8 @@ impl Scene {
     }
 }
 
-fn message(sort: &str, data: &Value) -> Value {
-    json!({ "type": sort, "data": data })
+fn message(type_name: &str, data: &Value) -> Value {
+    json!({ "type": type_name, "data": data })
 }
 
 fn chunk(text: &str) -> Value {
@@ -272,7 +272,7 @@ fn mirror_user_message_comes_whole_and_first() {
 #[test]
 fn mirror_request_is_a_command_a_file_or_other() {
     let of_call = |kind: &str| json!({ "native": { "toolCall": { "toolCallId": "c", "kind": kind } } });
-    for (more, sort) in [
+    for (more, type_name) in [
         (of_call("execute"), "command_run"),
         (of_call("edit"), "file_access"),
         (of_call("read"), "file_access"),
@@ -290,7 +290,7 @@ fn mirror_request_is_a_command_a_file_or_other() {
             .event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" }))
             .take_events();
         let said = scene.event(Kind::RequestOpened, &request(more.clone())).take_events();
-        assert_eq!(said[0]["data"]["type"], sort, "{more}");
+        assert_eq!(said[0]["data"]["type"], type_name, "{more}");
     }
 }
 

@@ -220,9 +220,9 @@ impl Draw<'_> {
         let mut right = Vec::new();
         let filter = screen.filter.lines().join(" ");
         if matches!(screen.mode, ChangesMode::Filter) || !filter.is_empty() {
-            let most = (width / 3).max(12);
+            let max = (width / 3).max(12);
             right.push(Span::styled(" find ", theme.accent));
-            right.push(Span::raw(path_end(&filter, most)));
+            right.push(Span::raw(path_end(&filter, max)));
             let cursor =
                 if matches!(screen.mode, ChangesMode::Filter) { Modifier::REVERSED } else { Modifier::empty() };
             right.push(Span::styled(" ", Style::new().add_modifier(cursor)));

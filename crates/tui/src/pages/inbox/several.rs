@@ -172,8 +172,8 @@ pub(crate) fn answer(id: String, answer: &Answer) -> Effect {
 
 /// The maximum number of visible lines of the question about several requests.
 fn several_rows(shared: &Shared, question: &SeveralQuestion) -> u16 {
-    let most = shared.size.1.saturating_sub(8).clamp(2, 20);
-    u16::try_from(several_lines(question)).unwrap_or(most).clamp(1, most)
+    let max = shared.size.1.saturating_sub(8).clamp(2, 20);
+    u16::try_from(several_lines(question)).unwrap_or(max).clamp(1, max)
 }
 
 /// The number of all lines of that question.

@@ -100,9 +100,9 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
             FormField::Agent if is_tall => agents.clamp(1, LIST_LINES),
             FormField::Prompt => {
                 let lines = input::rows(&form.prompt, usize::from(width.saturating_sub(3)));
-                let most = if is_tall { PROMPT_LINES } else { 3 };
+                let max = if is_tall { PROMPT_LINES } else { 3 };
                 let images = image_lines(form);
-                1 + images + u16::try_from(lines).unwrap_or(most).clamp(if is_tall { 3 } else { 1 }, most)
+                1 + images + u16::try_from(lines).unwrap_or(max).clamp(if is_tall { 3 } else { 1 }, max)
             }
             FormField::Earlier => space.saturating_sub(y).max(4),
             _ => 1,

@@ -52,11 +52,11 @@ impl SessionPage {
         let pinned = self.conversation.as_ref().is_some_and(|conversation| !conversation.surfaces.pinned().is_empty());
         let pins = u16::from(pinned && !open);
         let middle = all.height.saturating_sub(1 + pins + below);
-        let most = card_max(shared, middle);
+        let max = card_max(shared, middle);
         let card = match (&shared.card.card, shared.page) {
             (Some(card), TuiPage::Session | TuiPage::Inbox) if panes.detail.width == 0 => {
                 shared.requests.get(&card.id).map_or(0, |(ask, _)| {
-                    u16::try_from(card.shape(ask, all.width, usize::from(most), &shared.theme).height).unwrap_or(most)
+                    u16::try_from(card.shape(ask, all.width, usize::from(max), &shared.theme).height).unwrap_or(max)
                 })
             }
             _ => 0,
@@ -252,10 +252,10 @@ impl Draw<'_> {
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
         // The name and the agent are cut, but not the activity of the session.
-        let most = area.width / 2 + 8;
-        let wide = right.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
-        self.put(area.x, area.y, left, area.width.saturating_sub(u16::try_from(wide).unwrap_or(most) + 1));
-        self.right(area, right, most);
+        let max = area.width / 2 + 8;
+        let wide = right.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(max));
+        self.put(area.x, area.y, left, area.width.saturating_sub(u16::try_from(wide).unwrap_or(max) + 1));
+        self.right(area, right, max);
     }
 
     /// Draws the pane at the right: the session, its plan and its latest tool calls, and the open card.

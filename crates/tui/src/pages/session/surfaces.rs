@@ -211,8 +211,8 @@ impl Draw<'_> {
             ("", true) => " it asks you: press a button that answers ".to_owned(),
             (problem, _) => format!(" {problem} "),
         };
-        let most = usize::from(area.width.saturating_sub(if all > height { 22 } else { 4 }));
-        self.put(area.x + 2, foot, Span::styled(sanitize::cut(&text, most), theme.warn), space);
+        let max = usize::from(area.width.saturating_sub(if all > height { 22 } else { 4 }));
+        self.put(area.x + 2, foot, Span::styled(sanitize::cut(&text, max), theme.warn), space);
     }
 
     /// Draws the line that names the pinned surfaces.
