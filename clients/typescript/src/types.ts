@@ -2472,7 +2472,7 @@ export interface Surfaces {
   surfaces: JsonObject[];
 }
 
-/** The kinds of news that a target wants. */
+/** The kinds of news that a target has chosen. */
 export interface TargetWants {
   /** `true` for runs that complete. */
   ends: boolean;
