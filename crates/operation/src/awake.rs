@@ -16,14 +16,15 @@ use tokio::time::Instant;
 use plexus_protocol::Timestamp;
 use plexus_protocol::api::operation::{Check, Verdict};
 use plexus_router::Core;
+use plexus_router::stop::stopping;
 use plexus_sessions::Filter;
 
 /// Time for which one start of the program prevents sleep.
 const LEASE: Duration = Duration::from_secs(120);
 /// Age of a lease at which the next one starts.
 const RENEW: Duration = Duration::from_secs(90);
-/// Time between two checks of the sessions.
-const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// Minimum time between two checks of the sessions. None happens while nothing is logged, except to renew a lease.
+const DEBOUNCE: Duration = Duration::from_secs(5);
 /// Time until the next attempt, after the program could not be used.
 const RETRY: Duration = Duration::from_secs(600);
 /// Age up to which an open request prevents sleep, in milliseconds: an abandoned one must not empty the battery. 12 hours.
@@ -58,8 +59,20 @@ enum State {
     Idle,
     /// Sleep is prevented.
     Held,
-    /// The programs cannot be used, with the last one's reason.
-    Unavailable(String),
+    /// The program is not installed, as in a container.
+    Absent(&'static str),
+    /// The programs were refused, with the last one's reason.
+    Refused(String),
+}
+
+impl State {
+    /// Makes the state after a program could not be started.
+    fn from_error(program: &'static str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Absent(program),
+            _ => Self::Refused(format!("{program}: {error}")),
+        }
+    }
 }
 
 /// The handle to the lease. Cheap to clone.
@@ -85,28 +98,14 @@ impl KeepAwake {
         if self.state() == State::Off {
             return;
         }
-        let (mut stop, mut checks) = (core.stop.clone(), tokio::time::interval(CHECK_EVERY));
-        checks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut stop, mut head) = (core.stop.clone(), core.directory.log().watch());
         let mut lease: Option<Lease> = None;
         let (mut program, mut retry_at) = (0, None);
         loop {
-            tokio::select! {
-                _ = checks.tick() => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
-            if let Some(message) = match lease.as_mut() {
-                Some(lease) => lease.failure().await,
-                None => None,
-            } {
-                lease = None;
-                (program, retry_at) = after_failure(program, Instant::now());
-                if retry_at.is_some() {
-                    tracing::info!(%message, "sleep of this machine cannot be prevented");
-                    self.set(State::Unavailable(message));
-                }
-            }
-            match next_step(is_busy(&core), lease.as_ref().map(|lease| lease.since.elapsed()), retry_at, Instant::now())
-            {
+            // What is logged from here on is seen by the next check.
+            head.borrow_and_update();
+            let (now, busy) = (Instant::now(), is_busy(&core));
+            match next_step(busy, lease.as_ref().map(|lease| lease.since.elapsed()), retry_at, now) {
                 Step::Nothing => {}
                 Step::Release => {
                     lease = None;
@@ -119,10 +118,29 @@ impl KeepAwake {
                         self.set(State::Held);
                     }
                     Err(error) => {
-                        retry_at = Some(Instant::now() + RETRY);
-                        self.set(State::Unavailable(format!("{}: {error}", PROGRAMS[program][0])));
+                        (lease, retry_at) = (None, Some(now + RETRY));
+                        self.set(State::from_error(PROGRAMS[program][0], &error));
                     }
                 },
+            }
+            let check_at = lease.as_ref().map(|lease| lease.since + RENEW).or(retry_at.filter(|_| busy));
+            tokio::select! {
+                // Events come in bursts, and a run that just began is no reason to hurry.
+                Ok(()) = head.changed() => {
+                    if tokio::time::timeout(DEBOUNCE, stopping(&mut core.stop.clone())).await.is_ok() {
+                        return;
+                    }
+                }
+                Some(message) = failure(lease.as_mut()) => {
+                    lease = None;
+                    (program, retry_at) = after_failure(program, Instant::now());
+                    if retry_at.is_some() {
+                        tracing::info!(%message, "sleep of this machine cannot be prevented");
+                        self.set(State::Refused(message));
+                    }
+                }
+                () = at(check_at) => {}
+                () = stopping(&mut stop) => return,
             }
         }
     }
@@ -133,7 +151,10 @@ impl KeepAwake {
             State::Off => (Verdict::Ok, "off: this machine may sleep while agents work".to_owned(), None),
             State::Idle => (Verdict::Ok, "this machine may sleep: no agent works or waits".to_owned(), None),
             State::Held => (Verdict::Ok, "this machine does not sleep: an agent works or waits".to_owned(), None),
-            State::Unavailable(reason) => (
+            State::Absent(program) => {
+                (Verdict::Ok, format!("this machine may sleep while agents work: {program} is not installed"), None)
+            }
+            State::Refused(reason) => (
                 Verdict::Warn,
                 format!("this machine may sleep while agents work: {reason}"),
                 Some("set `keep_awake = false` if this machine never sleeps".to_owned()),
@@ -195,9 +216,9 @@ impl Lease {
         Ok(Self { child, since: Instant::now() })
     }
 
-    /// Returns the reason why the program ended before its time; `None` while it runs.
+    /// Waits until the program ends, and returns the reason if that is before its time. Cancellation safe.
     async fn failure(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok().flatten()?;
+        let status = self.child.wait().await.ok()?;
         if self.since.elapsed() >= LEASE {
             return None;
         }
@@ -208,6 +229,22 @@ impl Lease {
         }
         let message = plexus_protocol::text::printable(message.trim().as_bytes());
         Some(if message.is_empty() { format!("the program ended: {status}") } else { message })
+    }
+}
+
+/// Waits for the failure of a lease; forever without one.
+async fn failure(lease: Option<&mut Lease>) -> Option<String> {
+    match lease {
+        Some(lease) => lease.failure().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a time; forever without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -260,7 +297,6 @@ mod tests {
     #[tokio::test]
     async fn failure_of_a_program_is_reported_in_its_words() {
         let mut lease = Lease::start(&["sh", "-c", "echo no bus >&2; exit 1"]).unwrap();
-        lease.child.wait().await.unwrap();
         assert_eq!(lease.failure().await.unwrap(), "no bus");
     }
 }
