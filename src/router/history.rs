@@ -12,7 +12,6 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::guard::Counted;
-use super::reply::etag_matches;
 use super::stop::stopping;
 use super::{Core, Problem, wire};
 use plexus_auth::Caller;
@@ -271,38 +270,31 @@ impl Writing {
     }
 }
 
-/// A page of events after a position.
-pub(super) struct ForwardPage {
-    pub(super) response: Response,
-    /// The cursor of the next page, if the page is complete: later events follow it, and do not change it.
-    pub(super) complete: Option<String>,
+/// Returns the `ETag` of a complete page, which later events follow and do not change. Quoted, without `W/`.
+pub(super) fn etag(log: &Log, end: LogPosition) -> String {
+    format!("\"{}\"", page_end(log, end).next)
 }
 
-impl ForwardPage {
-    /// Makes a page that a later read may extend.
-    pub(super) fn growing(response: Response) -> Self {
-        Self { response, complete: None }
-    }
-
-    /// Returns the response. A complete page has an `ETag`, and clients that send a token may store it. Browsers may not, since they would
-    /// hold it after signing out.
-    pub(super) fn into_response(self, request: &HeaderMap) -> Response {
-        let Self { mut response, complete: Some(next) } = self else { return self.response };
-        // Weak, because the member `head` of the page changes.
-        let Ok(etag) = HeaderValue::try_from(format!("W/\"{next}\"")) else { return response };
-        if etag_matches(request, &format!("\"{next}\"")) {
-            response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-        }
+/// Adds the headers of a complete page. Clients that send a token may store it. Browsers may not, since they would hold it after signing out.
+pub(super) fn complete(mut response: Response, etag: &str, request: &HeaderMap) -> Response {
+    // Weak, because the member `head` of the page changes.
+    if let Ok(etag) = HeaderValue::try_from(format!("W/{etag}")) {
         response.headers_mut().insert(ETAG, etag);
-        if request.contains_key(AUTHORIZATION) {
-            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(COMPLETE));
-        }
-        response
     }
+    if request.contains_key(AUTHORIZATION) {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(COMPLETE));
+    }
+    response
 }
 
-/// Returns a page of plain events after a position, whose first slice was read with this charge, and whether that slice is all of it.
+/// Returns the response to a client that has the page.
+pub(super) fn not_modified() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+/// Returns a page of plain events after a position, whose first slice was read with this charge.
 pub(super) fn forth(
     state: Core,
     caller: Caller,
@@ -310,14 +302,14 @@ pub(super) fn forth(
     filter: Filter,
     (first, charge): (HistoryPage, Charge),
     items: usize,
-) -> Result<(Response, bool), Problem> {
+) -> Result<Response, Problem> {
     let at = first.to;
     let mut writing =
         Writing { state, caller, account, filter, at, items, bytes: PAGE_BYTES, begun: false, done: false };
     let mut written = b"{\"events\":[".to_vec();
     if writing.write(&first, &mut written)? {
         drop(first);
-        return Ok((whole(written, charge), true));
+        return Ok(whole(written, charge));
     }
     writing.wrote(&first, written.len());
     drop(first);
@@ -326,7 +318,7 @@ pub(super) fn forth(
     let rest = stream::try_unfold(writing, async |mut writing| {
         Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
     });
-    Ok((response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))), false))
+    Ok(response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))))
 }
 
 /// Returns the limit of the first slice of a page of plain events.

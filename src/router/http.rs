@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::ACCEPT;
+use http::{HeaderMap, StatusCode};
 
 use super::described as docs;
 use super::described::QUERY_MAX;
 use super::guard::{Call, Route, WS_PATH};
-use super::history::{self, ForwardPage, HistoryRange};
+use super::history::{self, HistoryRange};
 use super::listing::listing;
 use super::reply::{
-    QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of,
-    runtime_for, session_for, session_of, waits,
+    QueryParameters, RouteResult, bad_query, etag_matches, filter_for, idempotency_key, json, no_content, no_such,
+    request_of, runtime_for, session_for, session_of, waits,
 };
 use super::routes::{
     ADMIN, APPROVE, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PROMPT_BODY, PROMPTS, WATCH, route,
@@ -276,8 +276,7 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> R
         HistoryRange::After(after, part) => {
             let gather = Duration::from_millis(query.number("gather", 0)?.min(GATHER_MAX));
             let form = PageForm { limit, whole: merge || bytes.is_some(), wait: waits(&query)?, gather, part, one };
-            let stored = call.parts.headers.clone();
-            page(state, caller, call.account, filter, &after, form).await.map(|page| page.into_response(&stored))
+            page(state, caller, call.account, filter, &after, form, &call.parts.headers).await
         }
     }
 }
@@ -361,12 +360,13 @@ async fn page(
     filter: Filter,
     after: &StartAfter,
     PageForm { limit, whole, wait, mut gather, part, one }: PageForm,
-) -> Result<ForwardPage, Problem> {
+    request: &HeaderMap,
+) -> RouteResult {
     let log = state.directory.log().clone();
     let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
     let attach = log.attach(&filter, after);
     if attach.resume != ResumeVerdict::Ok {
-        return snapshot_page(&state, &filter, attach.resume, one.as_ref()).await.map(ForwardPage::growing);
+        return snapshot_page(&state, &filter, attach.resume, one.as_ref()).await;
     }
     let counted = (!wait.is_zero()).then(|| (Subscriber::Poll.count(), state.auth.online(&caller)));
     let until = tokio::time::Instant::now() + wait;
@@ -384,7 +384,11 @@ async fn page(
         if !page.items.is_empty() && !page.more && !gather.is_zero() {
             // The same events are read again, with those that follow soon: a client reads fewer pages.
             drop((page, charge));
-            tokio::time::sleep(std::mem::take(&mut gather)).await;
+            tokio::select! {
+                () = tokio::time::sleep(std::mem::take(&mut gather)) => {}
+                () = stopping(&mut stop) => gather = Duration::ZERO,
+                _ = revoked.changed() => if !state.auth.is_enrolled(&caller) { return Err(Problem::unauthorized()) },
+            }
             continue;
         }
         next = page.to;
@@ -400,14 +404,23 @@ async fn page(
         }
     };
     drop(counted);
-    let complete = (page.more && one.is_some()).then(|| history::page_end(&log, page.to).next);
-    if whole {
+    // A plain page that ends with its first slice, or a whole one; of further slices it is unknown how many events there are.
+    let complete = one.is_some() && page.more && (whole || page.items.len() >= limit.items);
+    let etag = complete.then(|| history::etag(&log, page.to));
+    if let Some(etag) = etag.as_deref().filter(|etag| etag_matches(request, etag)) {
+        return Ok(history::complete(history::not_modified(), etag, request));
+    }
+    let response = if whole {
         let text = history::json(&log, &page.items, &history::page_end(&log, page.to))?;
         drop(page);
-        return Ok(ForwardPage { response: history::whole(text, charge), complete });
-    }
-    let (response, single) = history::forth(state, caller, account, filter, (page, charge), limit.items)?;
-    Ok(ForwardPage { response, complete: complete.filter(|_| single) })
+        history::whole(text, charge)
+    } else {
+        history::forth(state, caller, account, filter, (page, charge), limit.items)?
+    };
+    Ok(match etag {
+        Some(etag) => history::complete(response, &etag, request),
+        None => response,
+    })
 }
 
 // === requests ===
